@@ -21,7 +21,7 @@ class Sampler:
 
     Every seat walks random permutations of its own, a function of the run's seed, its rank and how
     many samples it has computed: what a loader has read ahead does not count, and a process that
-    replaces a dead one goes on where that one was. One pass yields the seat's share of an epoch.
+    replaces a dead one continues where that one was. One pass yields the seat's share of an epoch.
     Without a hub it is an ordinary shuffle.
     """
 

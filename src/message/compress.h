@@ -38,7 +38,7 @@ typedef enum at_compress_kind {
 /* The option. */
 typedef struct at_compress {
     at_compress_kind kind;
-    double           share; /* topk: of the values that are sent, 0 < share <= 0.5 */
+    double           share; /* topk: of the values, which is sent; 0 < share <= 0.5 */
 } at_compress;
 
 /* Reads "none", "fp16", "bf16" or "topk:F"; NULL is none. AT_ERR_USAGE for anything else. */

@@ -4,7 +4,7 @@
  *     worker ──report──► hub         head │ gradient
  *     worker ──note──► hub           hello, ready, alive, left
  *     rank ──turn──► all ranks       without a hub: report, time, and what all must agree on
- *     worker ──vector──► neighbour   under gossip: head │ what is averaged; to the hub: parameters
+ *     worker ──vector──► neighbor    under gossip: head │ what is averaged; to the hub: parameters
  *
  * One message per round in each direction: a hub message carries an order together with the
  * parameters to start from, and a report carries its gradient. All receivers of a hub message get
@@ -85,7 +85,7 @@ typedef enum at_hub_message_kind {
     AT_HUB_MESSAGE_WORK,    /* parameters, orders, or both */
     AT_HUB_MESSAGE_PULSE,   /* the hub is alive */
     AT_HUB_MESSAGE_BYE,     /* the run has ended */
-    AT_HUB_MESSAGE_MIX,     /* gossip: average with the neighbours */
+    AT_HUB_MESSAGE_MIX,     /* gossip: average with the neighbors */
     AT_HUB_MESSAGE_COLLECT, /* gossip: the hub wants a worker's own parameters */
     AT_HUB_MESSAGE_GONE     /* gossip: a worker is lost, do not wait for it */
 } at_hub_message_kind;
@@ -154,7 +154,7 @@ typedef struct at_turn_message {
 
 /* The head of a vector that workers exchange under gossip, or send to the hub. */
 typedef struct at_vector_message {
-    uint64_t version; /* of parameters; between neighbours: the step that the averaging makes */
+    uint64_t version; /* of parameters; between neighbors: the step that the averaging makes */
     uint32_t round;   /* of averaging, from 1; to the hub: 0 */
     bool     last;    /* the sender's last round of this step */
     double   count;   /* is averaged with the vector */

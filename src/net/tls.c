@@ -142,7 +142,7 @@ at_err at_tls_new(const char token[AT_TOKEN_SIZE], at_tls **tls, at_fail *fail)
     if (set_up(t)) return AT_OK;
     at_tls_free(t);
     *tls = NULL;
-    return at_fail_set(fail, AT_ERR_FAILED, "is this OpenSSL 3.0 or newer with TLS 1.3?",
+    return at_fail_set(fail, AT_ERR_FAILED, "use OpenSSL 3.0 or newer, with TLS 1.3",
                        "encryption cannot be set up");
 }
 

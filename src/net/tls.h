@@ -28,7 +28,7 @@ typedef struct at_tls_end at_tls_end;
 at_err at_tls_open(at_tls *tls, int fd, bool serves, at_tls_end **end, at_fail *fail);
 void   at_tls_close(at_tls_end *end); /* accepts NULL; the socket stays open */
 
-/* Goes on with the handshake; *done when it is over. AT_ERR_USAGE: the other end does not have the
+/* Continues the handshake; *done when it is over. AT_ERR_USAGE: the other end does not have the
  * same token; AT_ERR_MISSING: it is gone. */
 at_err at_tls_handshake(at_tls_end *end, bool *done, at_fail *fail);
 
@@ -37,7 +37,7 @@ at_err at_tls_handshake(at_tls_end *end, bool *done, at_fail *fail);
 ssize_t at_tls_read(at_tls_end *end, void *to, size_t size);
 ssize_t at_tls_write(at_tls_end *end, const void *from, size_t size);
 
-/* Call it between two messages: after some gigabytes it changes the keys, as it must. */
+/* To be called between two messages: changes the keys after 64 GiB. */
 void at_tls_refresh(at_tls_end *end);
 
 #endif

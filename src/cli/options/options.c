@@ -73,7 +73,7 @@ const at_option at_options[] = {
     TEXT("data", COMMON, MODEL, MODELS, data, "fashion-mnist", "NAME|PATH",
          "Data set to build the model for [the shape the model was made for]"),
     TEXT("data", COMMON, MODEL, WORK, data, "fashion-mnist", "NAME|PATH",
-         "Where the hub's data set is on this machine [where it is on the hub's]"),
+         "Data set of the hub, if it is elsewhere on this machine [as on the hub]"),
     TEXT("test-data", COMMON, MODEL, RUNS | TRAINED, test_data, NULL, "NAME|PATH",
          "Test set, if not the one in --data"),
     WHOLE("eval-size", RARE, MODEL, RUNS | AT_FOR_PREDICT | AT_FOR_EVAL, eval_size, NULL, 1, 1e15,
@@ -134,8 +134,8 @@ const at_option at_options[] = {
          "workers (its options: `anytime simulate --help all`); mpi: the ranks of mpirun or srun "
          "[local; mpi if started with several ranks]"),
     TEXT("compress", RARE, WORKERS, RUNS, compress, "none", "none|fp16|bf16|topk:F",
-         "Messages in mpi and sim: fp16, bf16: 16 bits per number; topk:F: only the share F of a "
-         "gradient with the largest values. What a gradient loses follows with the next one"),
+         "Compress messages (mpi, sim): fp16, bf16: 16 bits per number; topk:F: only the share F "
+         "of a gradient with the largest values. What a gradient loses is added to the next one"),
 
     /* ---- optimization, computation ---- */
     TEXT("optimizer", MAIN, OPTIMIZATION, RUNS | SLICES, optimizer, NULL, "NAME[:NUMBERS]",
@@ -304,18 +304,18 @@ const at_option at_options[] = {
 
     /* ---- other machines ---- */
     TEXT("listen", MAIN, RUN, HUB, listen, "127.0.0.1:0", "ADDR:PORT",
-         "Address where workers join; 0.0.0.0:7000: all networks of this machine; port 0: a free "
-         "one"),
+         "Address where workers join; 0.0.0.0:7000 is port 7000 on all networks of this machine; "
+         "port 0 picks a free one"),
     TEXT("token", RARE, RUN, HUB, token, NULL, "FILE",
          "File with the token that workers need; created if missing [RUN/token]"),
     TEXT("token", MAIN, RUN, WORK, token, NULL, "FILE",
          "Copy of the hub's token [ANYTIME_TOKEN_FILE]"),
     TEXT("hub-file", RARE, RUN, HUB, hub_file, NULL, "PATH",
-         "File, for example in a shared folder, in which the hub says where it listens"),
+         "File to which the hub writes its address, for example in a shared folder"),
     TEXT("hub-file", COMMON, RUN, WORK, hub_file, NULL, "PATH",
-         "File in which the hub says where it listens; it is waited for"),
+         "File to which the hub writes its address; the worker waits for it, at most --reconnect"),
     TIME("reconnect", COMMON, RUN, WORK, reconnect, "60s", "T",
-         "How long to try to reach the hub, at the start and after the connection was lost"),
+         "How long to try to reach the hub, at the start and after a lost connection"),
 
     /* ---- dashboard ---- */
     FLAG("watch", COMMON, DASHBOARD, LIVE, watch, "no",

@@ -44,11 +44,11 @@ static void print_measured(const at_advice *a)
     const at_measured *m = &a->measured;
     printf("%u workers, %u steps, %u samples per round; %s: %.4g s per step, %.4g samples/s\n",
            m->log.workers, m->log.steps, m->batch, m->strategy, m->step_s, m->rate);
-    printf("ceiling: no strategy can give more than %.3fx of fmb (mean of the slowest x mean of "
-           "1/time)",
-           a->ceiling);
-    if (a->limit > 1.005 * a->ceiling)
-        printf(", or %.3fx if it waits for no messages either", a->limit);
+    printf(
+        "ceiling: no strategy can give more than %.3fx the samples/s of fmb (mean of the slowest "
+        "x mean of 1/time)",
+        a->ceiling);
+    if (a->limit > 1.005 * a->ceiling) printf(", or %.3fx without waiting for messages", a->limit);
     printf("\n\n");
 }
 

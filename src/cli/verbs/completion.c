@@ -214,7 +214,8 @@ at_err at_verb_completion(at_parsed *parsed, const char *command, at_fail *fail)
     else if (strcmp(shell, "zsh") == 0)
         print_zsh();
     else
-        return at_fail_set(fail, AT_ERR_USAGE, "anytime completion bash, or zsh",
-                           "which shell is it for?");
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "use `anytime completion bash` or `anytime completion zsh`",
+                           "completion needs the name of a shell: bash or zsh");
     return AT_OK;
 }

@@ -103,7 +103,7 @@ static at_err set_defaults(at_parsed *parsed, at_fail *fail)
     int64_t workers = parsed->settings.workers;
     if (workers == 0)
         return at_fail_set(fail, AT_ERR_USAGE, "use --workers 1 or more",
-                           "--workers 0 leaves nobody to train");
+                           "--workers 0 leaves no worker to train with");
     if (at_options_given(parsed, "workers-max")) return AT_OK;
     snprintf(most, sizeof most, "%lld", (long long)(workers > WORKERS_MAX ? workers : WORKERS_MAX));
     return at_options_set(parsed, AT_FOR_TRAIN, "workers-max", most, fail);

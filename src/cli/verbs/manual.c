@@ -93,8 +93,8 @@ static void print_program(void)
     printf(".SH NAME\nanytime \\- distributed SGD that tolerates slow and failing workers\n"
            ".SH SYNOPSIS\n.B anytime\n.I VERB\n[\\fB\\-\\-name\\fR \\fIvalue\\fR ...]\n"
            ".SH DESCRIPTION\nTrains models with stochastic gradient descent on many unequal "
-           "workers: processes of this machine, MPI ranks, programs of your own, or workers in "
-           "virtual time. Each verb has a page of its own.\n.SH VERBS\n");
+           "workers: processes of this machine, MPI ranks, other machines, programs of your own, "
+           "or workers in virtual time. Each verb has a page of its own.\n.SH VERBS\n");
     for (const at_verb *verb = at_verbs; verb->name; verb++) {
         printf(".TP\n.BR anytime\\-%s (1)\n", verb->name);
         print_line(verb->summary, strlen(verb->summary));
@@ -257,7 +257,7 @@ at_err at_verb_manual(at_parsed *parsed, const char *command, at_fail *fail)
     else if (strcmp(name, "anytime.h") == 0)
         print_header();
     else
-        return at_fail_set(fail, AT_ERR_USAGE, "a verb, or anytime.h", "no manual page for '%s'",
-                           name);
+        return at_fail_set(fail, AT_ERR_USAGE, "use a verb, or anytime.h",
+                           "no manual page for '%s'", name);
     return AT_OK;
 }

@@ -23,20 +23,20 @@ const at_verb at_verbs[] = {
      "  anytime run -n 4 --steps 1000 --log-dir logs -- ./program\n",
      AT_FOR_TRAIN | AT_FOR_LIVE | AT_FOR_RUN, at_verb_run},
     {"hub", "--listen ADDRESS:PORT [options]", "Train with workers on other machines",
-     "Waits for workers, here or elsewhere, and trains with whoever is there: they may join and\n"
-     "leave at any time. With --model or --data the workers are `anytime work`, and this takes\n"
-     "the options of `train`; otherwise they are programs, as in `run`, started by you with\n"
-     "ANYTIME_HUB=ADDRESS:PORT and ANYTIME_TOKEN_FILE. Only who has the token (RUN/token) can\n"
-     "join; connections between machines are encrypted.\n"
+     "Waits for workers, on this machine or others, and trains with those that are there; they\n"
+     "may join and leave at any time. With --model or --data the workers are `anytime work`, and\n"
+     "the hub takes the options of `train`. Otherwise they are programs, as in `run`, which you\n"
+     "start with ANYTIME_HUB=ADDRESS:PORT and ANYTIME_TOKEN_FILE. Workers need the token in\n"
+     "RUN/token; connections between machines are encrypted.\n"
      "\n"
      "  anytime hub --listen 0.0.0.0:7000 --model mnist-cnn --data mnist --workers 4\n"
      "  anytime hub --listen 0.0.0.0:7000 --strategy amb --epochs 3 --workers 4   programs\n"
      "  anytime hub --listen 0.0.0.0:7000 --resume runs/my-run\n",
      AT_FOR_TRAIN | AT_FOR_HUB, at_verb_hub},
-    {"work", "ADDRESS:PORT --token FILE", "Be a worker of a hub on another machine",
+    {"work", "ADDRESS:PORT --token FILE", "Work for a hub on another machine",
      "Joins the hub at this address, loads the model and the data that it trains, and computes\n"
-     "until the run is over. If the connection is lost, it tries to come back. FILE is a copy of\n"
-     "RUN/token of the hub.\n"
+     "until the run is over. If the connection is lost, it tries to reconnect. FILE is a copy of\n"
+     "the hub's RUN/token.\n"
      "\n"
      "  anytime work 10.0.0.7:7000 --token token\n"
      "  anytime work --hub-file /shared/hub --token /shared/token     wait for the file\n",

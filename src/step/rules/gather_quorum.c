@@ -21,7 +21,7 @@
 #include "step/hub.h"
 
 enum {
-    PER_DOUBLING = 8, /* cells: neighbours differ by 9 percent */
+    PER_DOUBLING = 8, /* cells: neighbors differ by 9 percent */
     DOUBLINGS = 42,   /* from a microsecond to 50 days */
     CELLS = 1 + PER_DOUBLING * DOUBLINGS,
     STEPS_LEARNING = 4, /* wait for everybody */

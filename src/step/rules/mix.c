@@ -100,7 +100,7 @@ const at_mix_rule at_mix_rules[] = {
      .hubs = hubs_one,
      .updates_in_place = true},
     {.rule = {.name = "gossip",
-              .summary = "every worker has its own parameters and averages with its neighbours",
+              .summary = "every worker has its own parameters and averages with its neighbors",
               .arg = {[GRAPH] = {.name = "graph", .type = AT_ARG_NAME, .fallback = "exponential"},
                       [ROUNDS] = {.name = "rounds",
                                   .type = AT_ARG_EITHER,

@@ -335,7 +335,7 @@ void at_gossip_describe(const at_gossip *gossip, char *text, size_t size)
                  mixing.graph);
     else if (mixing.time > 0)
         snprintf(text, size,
-                 "gossip over %s: second eigenvalue %.3f, so every round in %.3g s leaves %.2g %% "
+                 "gossip over %s: second eigenvalue %.3f, so each round in %.3g s leaves %.2g %% "
                  "of a disagreement",
                  mixing.graph, value, at_seconds(mixing.time), 100 * value);
     else

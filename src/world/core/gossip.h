@@ -30,7 +30,7 @@ typedef struct at_gossip {
     bool                    changed;  /* who is present has changed since P^rounds was computed */
     double                  disagreement;
     /* In virtual time, when averaging lasts for a time: how long a node needs to send its message
-     * to its neighbours. To be set after init. */
+     * to its neighbors. To be set after init. */
     void *self;
     at_ns (*sends)(void *self, uint32_t node);
     uint32_t *rounds; /* of each node, with the time of all: */

@@ -212,7 +212,7 @@ void at_gossip_power_set_unequal(at_gossip_power *power, const at_graph *graph,
     }
 }
 
-/* When round `round` of node i ends: its message is sent, and those of its neighbours that make
+/* When round `round` of node i ends: its message is sent, and those of its neighbors that make
  * this round, too, are there. */
 static at_ns end_of_round(const at_graph *graph, uint32_t i, const at_ns *sends, const at_ns *begin,
                           const uint32_t *rounds, uint32_t round)

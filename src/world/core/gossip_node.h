@@ -1,5 +1,5 @@
 /* gossip_node.h - a node of `mix gossip`: a worker that owns its parameters and averages with its
- * neighbours.
+ * neighbors.
  *
  *     gradient ─► at_gossip_begin ─► message ─► rounds of averaging ─► at_gossip_end ─► parameters
  *
@@ -62,7 +62,7 @@ double at_gossip_end(at_gossip_node *node, const at_gossip_step *step);
 /* The learning rate of a step, for those who make none. */
 double at_gossip_rate(const at_learning *learning, const at_gossip_step *step);
 
-/* The message of this node, or of a neighbour, in one round of averaging. */
+/* The message of this node, or of a neighbor, in one round of averaging. */
 typedef struct at_gossip_part {
     const float *message;
     double       count, weight;
@@ -98,7 +98,7 @@ void at_gossip_power_set_unequal(at_gossip_power *power, const at_graph *graph,
                                  const uint32_t *rounds);
 
 /* When averaging lasts for `time`: the rounds that each node makes, if it needs sends[i] to send
- * its message to all its neighbours. A round of a node ends when the messages of its neighbours
+ * its message to all its neighbors. A round of a node ends when the messages of its neighbors
  * are there. A round is its last if another one like the one before would not end in time. Returns
  * when the last one ends. `scratch` has room for 3 times as many as there are nodes.
  */

@@ -139,7 +139,7 @@ static void shuffle(uint32_t *order, uint32_t n, at_rng *rng)
 }
 
 /* Random rings through all nodes (so it is connected), and pairs if D is odd. Where two of them
- * share an edge, a node has fewer than D neighbours. */
+ * share an edge, a node has fewer than D neighbors. */
 static at_err random_graph(edges *list, const char *number, uint64_t seed, at_fail *fail)
 {
     int64_t  wanted = 0;
@@ -257,7 +257,7 @@ static void count_degrees(at_graph *graph)
     }
 }
 
-/* Edges are sorted, so both passes below list the neighbours of each node in increasing order. */
+/* Edges are sorted, so both passes below list the neighbors of each node in increasing order. */
 static at_err fill(at_graph *graph, const edges *list, at_fail *fail)
 {
     uint32_t n = list->nodes;

@@ -1,14 +1,14 @@
-/* graph.h - who is whose neighbour under `mix gossip`, and the matrix that averages.
+/* graph.h - who is whose neighbor under `mix gossip`, and the matrix that averages.
  *
  * Workers are the nodes 0 .. n-1 of an undirected graph. In a round of averaging a node replaces
- * its value by a weighted mean of its own and its neighbours' values, x <- P x. P is symmetric,
+ * its value by a weighted mean of its own and its neighbors' values, x <- P x. P is symmetric,
  * and its rows sum to 1, so the mean over all nodes stays what it is while the values approach
  * it: per round, the distance shrinks at least by the factor at_graph_second_eigenvalue.
  *
  *     complete      all pairs                   torus         a grid without edges
- *     ring          two neighbours              hypercube     2^d nodes
+ *     ring          two neighbors               hypercube     2^d nodes
  *     star          node 0 in the middle        exponential   at distances 1, 2, 4, 8 ..
- *     random:D      D neighbours, by the seed   amb-iclr-10   the graph of the AMB paper, 10 nodes
+ *     random:D      D neighbors, by the seed    amb-iclr-10   the graph of the AMB paper, 10 nodes
  *     file:PATH     a line "A B" per edge, nodes counted from 0
  */
 #ifndef AT_WORLD_CORE_GRAPH_H
@@ -28,7 +28,7 @@ typedef struct at_graph {
     uint32_t       *first;     /* nodes + 1 of them: neighbour[first[i] .. first[i+1]-1] are i's */
     uint32_t       *neighbour; /* in increasing order */
     bool           *present;   /* absent nodes keep their value and nobody hears them */
-    uint32_t       *degree;    /* number of present neighbours */
+    uint32_t       *degree;    /* number of present neighbors */
     uint32_t        degree_max;
 } at_graph;
 
@@ -41,7 +41,7 @@ void   at_graph_deinit(at_graph *graph); /* accepts a zeroed one */
 /* Removes a node, or brings it back. P changes for it and all around it. */
 void at_graph_set_present(at_graph *graph, uint32_t node, bool present);
 
-/* P_ij of two present neighbours, and P_ii of any node. */
+/* P_ij of two present neighbors, and P_ii of any node. */
 double at_graph_weight(const at_graph *graph, uint32_t i, uint32_t j);
 double at_graph_own_weight(const at_graph *graph, uint32_t i);
 
@@ -58,7 +58,7 @@ void at_graph_mix(const at_graph *graph, uint32_t rounds, const double *from, do
                   double *scratch);
 
 /* The same where node i makes rounds[i] rounds only. After its last one it keeps its number, and
- * its neighbours go on without it: the weight between them returns to each one's own number. So
+ * its neighbors go on without it: the weight between them returns to each one's own number. So
  * the weights of every round are symmetric, and the sum over all nodes never changes. */
 void at_graph_mix_unequal(const at_graph *graph, const uint32_t *rounds, const double *from,
                           double *to, double *scratch);

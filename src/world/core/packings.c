@@ -22,5 +22,6 @@ void at_packings_say(const at_world_context *context, at_host *host, at_ns now)
 {
     assert(host->hub);
     if (!context->resume || context->compress.kind == AT_COMPRESS_NONE) return;
-    at_host_say(host, now, "note: what compressed gradients had not sent yet starts at zero again");
+    at_host_say(host, now,
+                "note: what compression had held back of gradients starts at zero again");
 }

@@ -1,4 +1,4 @@
-/* packings.h - how a run's parameters and gradients are sent, for worlds whose vectors travel. */
+/* packings.h - how a run's parameters and gradients are sent, where they are messages. */
 #ifndef AT_WORLD_CORE_PACKINGS_H
 #define AT_WORLD_CORE_PACKINGS_H
 

@@ -23,7 +23,7 @@ at_err at_past_params_init(at_past_params *past, const at_plan *plan, size_t par
     if (at_size_product(past->stride * sizeof(float), (size_t)past->versions + 1, &size))
         past->memory = aligned_alloc(LINE_FLOATS * sizeof(float), size);
     if (!past->memory)
-        return at_fail_set(fail, AT_ERR_FAILED, "use a smaller VERSIONS, or --stale use",
+        return at_fail_set(fail, AT_ERR_FAILED, "use fewer versions, or --stale use",
                            "--stale %s: not enough memory for %u versions of %zu parameters",
                            plan->stale->rule.name, past->versions, params);
     past->corrected = past->memory + past->versions * past->stride;

@@ -36,7 +36,7 @@ bool at_mpi_is_started(void);
 /* True in a session whose ranks are those of the launcher. */
 bool at_mpi_has_ranks(void);
 
-/* Ends the session; MPI itself goes on, for a later one. */
+/* Ends the session; MPI itself stays up, for a later one. */
 void at_mpi_session_end(void);
 
 /* Shuts MPI down together with all other ranks, none of which may be lost. Does nothing when the

@@ -19,7 +19,7 @@ typedef struct buffer {
     uint32_t       users; /* sends in progress */
 } buffer;
 
-/* A neighbour. */
+/* A neighbor. */
 typedef struct link {
     uint32_t          node;
     bool              gone;    /* the hub has said so, or MPI fails */
@@ -41,7 +41,7 @@ struct at_mpi_gossip {
     link                   *link;
     uint32_t                links;
     at_gossip_part         *part;    /* of one round */
-    buffer                 *buffer;  /* three, and what lost neighbours may hold for ever */
+    buffer                 *buffer;  /* three, and what lost neighbors may hold for ever */
     uint32_t                buffers; /* that may be allocated */
     buffer                 *mine;    /* the worker's own message of this round */
     buffer                 *next;    /* the one of the next round, which has not begun yet */
@@ -80,7 +80,7 @@ static at_err new_links(at_mpi_gossip *g, at_fail *fail)
         g->link[i].inbox = at_mpi_alloc(g->message_size, g->message_size);
         enough = enough && g->link[i].inbox;
     }
-    return enough ? AT_OK : at_fail_memory_for(fail, "for the vectors of %u neighbours", g->links);
+    return enough ? AT_OK : at_fail_memory_for(fail, "for the vectors of %u neighbors", g->links);
 }
 
 static at_err prepare(at_mpi_gossip *g, at_fail *fail)
@@ -127,7 +127,7 @@ at_err at_mpi_gossip_new(const at_world_context *context, at_node id, at_mpi_gos
     return err;
 }
 
-/* Messages to a lost neighbour may be open for ever: their memory stays. */
+/* Messages to a lost neighbor may be open for ever: their memory stays. */
 void at_mpi_gossip_free(at_mpi_gossip *g)
 {
     if (!g) return;
@@ -208,7 +208,7 @@ static void reply(at_mpi_gossip *g)
                 AT_VECTOR_MESSAGE_HEAD / AT_MESSAGE_UNIT + g->params, 0, AT_MPI_TAG_VECTOR);
 }
 
-/* ---- neighbours ------------------------------------------------------------------------------ */
+/* ---- neighbors ------------------------------------------------------------------------------- */
 
 /* An inbox whose receive is cancelled may still be written to by MPI, and is never used again. */
 static void lose(at_mpi_gossip *g, link *from)
@@ -226,8 +226,8 @@ void at_mpi_gossip_gone(at_mpi_gossip *g, at_node worker)
         if (g->link[i].node + 1 == worker) lose(g, &g->link[i]);
 }
 
-/* A buffer that is not being sent. Lost neighbours hold at most two each, so there is one; NULL:
- * not enough memory, or a neighbour that lives has not confirmed what it has answered. */
+/* A buffer that is not being sent. Lost neighbors hold at most two each, so there is one; NULL:
+ * not enough memory, or a neighbor that lives has not confirmed what it has answered. */
 static buffer *free_buffer(at_mpi_gossip *g)
 {
     for (uint32_t i = 0; i < g->buffers; i++) {
@@ -292,7 +292,7 @@ static bool is_round_over(const at_mpi_gossip *g)
     return true;
 }
 
-/* Lists the vectors of this round in order of the nodes. The weights of neighbours that take no
+/* Lists the vectors of this round in order of the nodes. The weights of neighbors that take no
  * part are the worker's own. */
 static uint32_t list_parts(at_mpi_gossip *g)
 {
@@ -335,7 +335,7 @@ at_err at_mpi_gossip_mix(at_mpi_gossip *g, const at_hub_message *message, const 
     AT_TRY(at_mix_message_read(bytes, size, g->present, g->graph.nodes, fail));
     AT_TRY(check_mix(g, message, fail));
     buffer *mine = free_buffer(g);
-    if (!mine) return at_fail_memory_for(fail, "to average with the neighbours");
+    if (!mine) return at_fail_memory_for(fail, "to average with the neighbors");
     for (uint32_t i = 0; i < g->graph.nodes; i++) at_graph_set_present(&g->graph, i, g->present[i]);
     for (uint32_t i = 0; i < g->links; i++) g->link[i].takes = g->present[g->link[i].node];
     g->step = (at_gossip_step){.form = g->mixing.form,
@@ -366,7 +366,7 @@ static at_err end_round(at_mpi_gossip *g, at_fail *fail)
 {
     buffer *result = free_buffer(g);
     bool    alone = true;
-    if (!result) return at_fail_memory_for(fail, "to average with the neighbours");
+    if (!result) return at_fail_memory_for(fail, "to average with the neighbors");
     uint32_t count = list_parts(g);
     g->node.count = at_gossip_average(floats_of(result->bytes), g->params, g->part, count);
     for (uint32_t i = 0; i < g->links; i++) {
@@ -397,7 +397,7 @@ static at_err average(at_mpi_gossip *g, at_fail *fail)
 
 /* ---- polling --------------------------------------------------------------------------------- */
 
-/* A neighbour whose message cannot be read, or whose connection fails, is not waited for. The hub
+/* A neighbor whose message cannot be read, or whose connection fails, is not waited for. The hub
  * finds out by itself whether it lives. */
 static void end_call(at_mpi_gossip *g, const at_mpi_done *done)
 {

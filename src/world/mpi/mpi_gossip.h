@@ -1,16 +1,16 @@
 /* mpi_gossip.h - `mix gossip` over MPI, on the side of a worker. Internal to world/.
  *
  * A worker owns its parameters. When the hub has closed a step it sends MIX to all, and every
- * worker exchanges vectors with its neighbours in the graph, and with nobody else:
+ * worker exchanges vectors with its neighbors in the graph, and with nobody else:
  *
- *     MIX ─► at_gossip_begin ─► send to all neighbours, receive from all, average ─► ..
+ *     MIX ─► at_gossip_begin ─► send to all neighbors, receive from all, average ─► ..
  *         ─► at_gossip_end ─► the parameters of the next version
  *
  * Nothing here waits: at_mpi_gossip_poll starts and ends calls. Before a worker waits for round r
  * it has sent its own vector of round r, so no circle of workers waits for each other; and the
- * hub, which detects deaths, says GONE to all. The weight of a neighbour that is gone returns to
+ * hub, which detects deaths, says GONE to all. The weight of a neighbor that is gone returns to
  * the worker's own vector: rows still sum to 1, vector and count are still averaged with the same
- * weights, and the averaging goes on. From the next step on the graph is that of who is left.
+ * weights, and the averaging continues. From the next step on the graph is without it.
  *
  * When averaging lasts for a time, every worker decides for itself when to stop, and says in the
  * message of its last round that it is the last. After that round both ends of an edge leave it

@@ -151,7 +151,7 @@ double at_mpi_gossip_hub_mix(void *self, const at_action *apply)
 /* ---- the mean model -------------------------------------------------------------------------- */
 
 /* Watches a worker that is waited for. It is lost later, when no event is being processed; but its
- * neighbours must know now, because others may wait for them. */
+ * neighbors must know now, because others may wait for them. */
 static bool is_gone(at_mpi_hub *h, at_node worker)
 {
     at_mpi_peer *peer = &h->peer[worker - 1];

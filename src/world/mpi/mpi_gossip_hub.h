@@ -1,7 +1,7 @@
 /* mpi_gossip_hub.h - `mix gossip` over MPI, on the side of the hub. Internal to world/.
  *
  * The hub sees no gradients. When it closes a step it tells every worker with whom to average
- * (MIX), and goes on at once: the next orders follow, and a worker starts its round when it has
+ * (MIX), and continues at once: the next orders follow, and a worker starts its round when it has
  * averaged. Only when the hub needs a model, for an evaluation, a checkpoint, a late joiner or the
  * end, does it collect the workers' parameters, one after the other in one buffer, and keeps their
  * mean and how far apart they are. Workers that die meanwhile are left out.

@@ -40,8 +40,7 @@ at_err at_mpi_world_check(at_fail *fail)
                            "a rank was lost in an earlier run of this program");
     if (at_mpi_allreduce_admitted())
         return at_fail_set(fail, AT_ERR_USAGE, "leave --mix out, or train once per program",
-                           "an earlier run of this program had no hub, after which there can be no "
-                           "other one");
+                           "an earlier run of this program had no hub, so it cannot train again");
     return AT_OK;
 }
 

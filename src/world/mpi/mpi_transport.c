@@ -186,7 +186,7 @@ static at_err read_gossip(at_mpi_transport *w, const at_hub_message *mail, size_
     if (!w->context || w->leaves) return AT_OK;
     if (!w->gossip)
         return at_fail_set(fail, AT_ERR_FORMAT, "use the same anytime on all machines",
-                           "its message is malformed: it is about gossip");
+                           "its message is malformed: this run has no gossip");
     if (mail->kind == AT_HUB_MESSAGE_GONE) at_mpi_gossip_gone(w->gossip, mail->worker);
     if (mail->kind == AT_HUB_MESSAGE_COLLECT)
         return at_mpi_gossip_collect(w->gossip, mail->version, fail);

@@ -30,7 +30,7 @@ bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail, int *cod
  * without a hub of its own has used the connections. */
 at_err at_mpi_world_check(at_fail *fail);
 
-/* As at_mpi_world_end, but MPI goes on: at_mpi_world_share and another run may follow. MPI is shut
+/* As at_mpi_world_end, but MPI stays up: at_mpi_world_share and another run may follow. MPI is shut
  * down when the process exits. Returns false after the loss of a rank. */
 bool at_mpi_world_leave(const at_launcher *launcher, const at_fail *fail, int *code);
 

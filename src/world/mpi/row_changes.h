@@ -9,7 +9,7 @@
  *     since B           ─► the entries after B, each index once
  *
  * The log is bounded: when it is full, or when a step has changed very many weights, it starts
- * anew, and who has an older version gets the whole vector.
+ * anew, and a worker with an older version gets the whole vector.
  */
 #ifndef AT_WORLD_MPI_ROW_CHANGES_H
 #define AT_WORLD_MPI_ROW_CHANGES_H

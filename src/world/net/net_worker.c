@@ -52,7 +52,7 @@ static at_err find_hub(const at_net_join *join, char address[ADDRESS_SIZE], at_f
     }
     if (access(join->hub_file, F_OK) != 0)
         return at_fail_set(fail, AT_ERR_MISSING, "start a hub with the same --hub-file",
-                           "%.200s: no hub has written it", join->hub_file);
+                           "%.200s does not exist: no hub has written it", join->hub_file);
     AT_TRY(at_file_read(join->hub_file, ADDRESS_SIZE - 1, &bytes, &size, fail));
     snprintf(address, ADDRESS_SIZE, "%s", (const char *)bytes);
     address[strcspn(address, "\r\n")] = '\0';
@@ -260,7 +260,7 @@ static at_err join_once(worker *w, bool *joined, at_fail *fail)
     if (s->lost)
         return at_fail_set(fail, AT_ERR_MISSING, NULL, "the connection to the hub is lost");
     if (atomic_load(&at_seat_slot_of(s)->evicted))
-        return at_fail_set(fail, AT_ERR_MISSING, NULL, "the hub has given up this worker");
+        return at_fail_set(fail, AT_ERR_MISSING, NULL, "the hub has evicted this worker");
     return told_to_stop && !atomic_load(&at_seat_slot_of(s)->leave) ? stopped(fail) : AT_OK;
 }
 

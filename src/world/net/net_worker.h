@@ -3,9 +3,9 @@
  *     at_net_ask_job     what is trained: the options of the run, to load model and data
  *     at_net_work        takes a seat and computes, until the hub says that the run is over
  *
- * A worker that loses its hub tries to come back for a while, with growing pauses: the machine of
- * the hub may be restarted, or the network be down. What it has computed since its last report is
- * lost then, and the samples are drawn again.
+ * A worker that loses its hub tries to reconnect for a while, with growing pauses: the hub may be
+ * restarted, or the network may be down. What the worker has computed since its last report is then
+ * lost, and those samples are drawn again.
  */
 #ifndef AT_WORLD_NET_NET_WORKER_H
 #define AT_WORLD_NET_NET_WORKER_H

@@ -19,8 +19,8 @@ static at_err check(const at_world_context *context, at_fail *fail)
                            "--world net works only with `anytime hub`");
     if (at_plan_splits_update(context->plan) || mix->updates_in_place)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
-                           "--mix %s does not work with `anytime hub`: it needs one hub that has "
-                           "the parameters",
+                           "--mix %s does not work with `anytime hub`, where one hub has all "
+                           "parameters",
                            mix->rule.name);
     if (context->task->sparse)
         return at_fail_set(fail, AT_ERR_USAGE, "use a dense model, or MPI",

@@ -3,7 +3,7 @@
  *     seat_join.c    finds the hub, proves the token, maps the shared memory
  *     seat_link.c    a hub on another machine: messages instead of shared memory
  *     seat.c         rounds, through the driver of all workers (world/core/driver.h)
- *     seat_rejoin.c  tries to come back to a hub on another machine that was lost
+ *     seat_rejoin.c  tries to reconnect to a hub on another machine
  *     seat_state.c   named tensors that the hub keeps
  */
 #ifndef AT_WORLD_SEAT_SEAT_CLIENT_H
@@ -126,7 +126,7 @@ bool at_seat_link_report(at_seat *seat, const at_report *report);
 /* Tells the hub about flags that were set in the slot, and possibly an evaluation. */
 void at_seat_link_word(at_seat *seat, const at_seat_score *score);
 
-/* Goes on with the messages until the seat is taken, at the latest until `until`: JOINED, LOST,
+/* Continues with the messages until the seat is taken, at the latest until `until`: JOINED, LOST,
  * FAILED or, with wait_ms, AGAIN. (seat_join.c) */
 int at_seat_proceed(at_seat *seat, at_ns until, at_fail *fail);
 

@@ -269,7 +269,7 @@ static at_err tell_job(at_seat_hub *h, at_guest *g, at_fail *fail)
     if (!h->job)
         return at_fail_set(fail, AT_ERR_USAGE,
                            "start the hub with --model, or programs with ANYTIME_HUB",
-                           "this hub trains programs, which `anytime work` is not");
+                           "this hub waits for programs, not for `anytime work`");
     return at_seat_hub_send(g, AT_SEAT_JOB, (at_seat_part){h->job, strlen(h->job)}, nothing, NULL,
                             fail);
 }
@@ -306,7 +306,7 @@ static at_err take_hello(at_seat_hub *h, at_guest *g, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE,
                            "join it with `anytime work`, or start it without "
                            "--model",
-                           "this hub trains a model of its own, no programs");
+                           "this hub waits for `anytime work`, not for programs");
     if (g->inbox.kind != AT_SEAT_HELLO)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message");
     json_t *json = json_loadb((const char *)g->inbox.bytes, g->inbox.size, 0, NULL);
@@ -573,8 +573,8 @@ static at_err nobody_came(at_seat_hub *h, at_fail *fail)
 {
     if (h->net_fd >= 0)
         return at_fail_set(fail, AT_ERR_FAILED,
-                           "start workers with ANYTIME_HUB and ANYTIME_TOKEN_FILE; --join-timeout "
-                           "says how long to wait",
+                           "start workers (`anytime work`, or programs with ANYTIME_HUB and "
+                           "ANYTIME_TOKEN_FILE); --join-timeout sets how long to wait",
                            "no worker joined at %s within %g s", h->address,
                            at_seconds(h->join_timeout));
     uint32_t rank = 0;

@@ -37,7 +37,7 @@ static at_err token_path(const char *hub, char path[PATH_SIZE], at_fail *fail)
     const char *given = getenv("ANYTIME_TOKEN_FILE"), *slash = strrchr(hub, '/');
     if (at_net_is_address(hub) && (!given || !*given))
         return at_fail_set(fail, AT_ERR_USAGE, "set ANYTIME_TOKEN_FILE to a copy of RUN/token",
-                           "the hub at %.200s wants a token", hub);
+                           "the hub at %.200s needs a token", hub);
     int length = slash ? (int)(slash - hub) + 1 : 0;
     int used = given && *given ? snprintf(path, PATH_SIZE, "%s", given)
                                : snprintf(path, PATH_SIZE, "%.*stoken", length, hub);

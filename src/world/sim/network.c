@@ -88,9 +88,10 @@ static at_err check_plan(const at_sim_net *net, const at_world_context *context,
     bool has_links = net->latency > 0 || net->bandwidth > 0 || net->worker_bandwidth.count > 0 ||
                      net->worker_latency.count > 0;
     if (plan->mix->owned_by_workers && at_plan_mixing(plan).time > 0 && !has_links)
-        return at_fail_set(fail, AT_ERR_USAGE, "add --latency or --bandwidth, or give rounds",
-                           "--mix %s: messages that take no time can be averaged any number of "
-                           "times in it",
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "add --latency or --bandwidth, or give a number of rounds",
+                           "--mix %s: messages take no time here, so any number of rounds would "
+                           "fit",
                            at_plan_rule_text(plan, AT_MIX, rule, sizeof rule));
     bool through_hub = !plan->mix->updates_by_workers && !plan->mix->owned_by_workers;
     if (!through_hub && (context->links.broadcast || context->links.reduce))

@@ -6,7 +6,7 @@
  *              tree)
  *   reduce     gradients are added up on their way to the hub (the same tree, backwards)
  *   allreduce  no hub: workers exchange gradients among themselves, around a ring or along a tree
- *   gossip     no hub: a worker sends its parameters to each of its neighbours
+ *   gossip     no hub: a worker sends its parameters to each of its neighbors
  *
  * A transfer takes bytes / bandwidth on each link it passes, and the links of a path work at the
  * same time, so the slowest one counts.
@@ -73,7 +73,7 @@ at_ns at_sim_net_down(at_sim_net *net, at_ns now, at_node worker, double bytes);
 /* Duration of an all-reduce of `bytes` among so many workers, once all of them are ready. */
 at_ns at_sim_net_allreduce(const at_sim_net *net, uint32_t workers, double bytes);
 
-/* How long a worker needs to send `bytes` to each of its neighbours in turn. */
+/* How long a worker needs to send `bytes` to each of its neighbors in turn. */
 at_ns at_sim_net_gossip(const at_sim_net *net, at_node worker, uint32_t neighbours, double bytes);
 
 #endif

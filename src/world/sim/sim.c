@@ -472,7 +472,7 @@ static void loop(at_sim *sim)
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
-/* A node sends its vector to all its neighbours. */
+/* A node sends its vector to all its neighbors. */
 static at_ns send_to_neighbours(void *self, uint32_t node)
 {
     const at_sim *sim = self;
