@@ -192,7 +192,9 @@ static void print_totals(const json_t *result)
            real_at(result, "samples_per_second"), 100 * real_at(result, "useful_fraction"));
     printf("samples: %lld drawn = %lld used + %lld dropped\n", whole_at(samples, "drawn"),
            whole_at(samples, "used"), whole_at(samples, "dropped"));
-    if (json_is_number(json_object_get(test, "loss"))) at_print_test(test);
+    if (json_is_number(json_object_get(test, "loss")) ||
+        json_is_number(json_object_get(test, "accuracy")))
+        at_print_test(test);
     print_targets(result);
 }
 
