@@ -76,20 +76,21 @@ def accuracy(options):
 
 def link(options):
     """Steps per second with ranks in namespaces; whether bf16 gains enough."""
-    sim_network.RUN = ["--data", options.data, "--model", "mnist-cnn", "--batch",
-                       str(options.batch), "--steps", str(options.steps), "--strategy", "fmb",
-                       "--record", "none", "--eval-every", "0", "--eval-size", "10", "--json",
-                       "--quiet"]
+    ranks = options.workers + 1
     rates = {}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for form in ("none", "bf16"):
-            cluster = sim_network.Cluster(options.workers + 1, options.megabits * 1e6 / 8, folder)
+            cluster = sim_network.Cluster(ranks, options.megabits * 1e6 / 8, 0, folder)
             try:
-                rates[form] = 1 / sim_network.real(options.program, cluster, options.workers + 1,
-                                                   folder / form, ["--compress", form])
+                result = cluster.run(
+                    ranks, options.program, "train", "--data", options.data, "--model",
+                    "mnist-cnn", "--batch", str(options.batch), "--steps", str(options.steps),
+                    "--strategy", "fmb", "--compress", form, "--record", "none", "--eval-every",
+                    "0", "--eval-size", "10", "--json", "--quiet", "--run", str(folder / form))
             finally:
                 cluster.close()
+            rates[form] = 1 / result["step_seconds"]["p50"]
             print(f"mnist-cnn, {options.workers} workers, batch {options.batch}, "
                   f"{options.megabits:g} Mbit/s, {form}: {rates[form]:.2f} steps/s", flush=True)
     gain = rates["bf16"] / rates["none"]
