@@ -50,6 +50,8 @@ def _prepare(request, fds):
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environ"])
+    if "torch" in sys.modules:  # PyTorch 2 renews its pool of threads after a fork, but not if
+        sys.modules["torch"].set_num_threads(1)  # two threads need it at the same time
     sys.argv = request["argv"]
     sys.path[:0] = [os.path.dirname(sys.argv[0]), *os.environ.get("PYTHONPATH", "").split(":")]
 
