@@ -135,7 +135,7 @@ class Options(seats.TestCase):
         for option in (("--model", "mlp:10"), ("--lr", "0.1"), ("--data", "mnist"),
                        ("--engine", "ref"), ("--micro-batch", 4)):
             ended = self.seats(*option, code=support.USAGE)
-            self.assertIn(f"{option[0]} does not work with `anytime run`", ended.err)
+            self.assertIn(f"{option[0]} does not work with programs as workers", ended.err)
 
     def test_mistakes_are_explained(self):
         self.assertIn("no command", self.anytime("run", "-n", 2, code=support.USAGE).err)

@@ -23,8 +23,8 @@ at_err at_options_refuse_for_seats(const at_parsed *parsed, at_fail *fail)
     for (const at_option *option = at_options; option->name; option++)
         if (parsed->given[option - at_options] && !at_option_works_with_seats(option))
             return at_fail_set(fail, AT_ERR_USAGE, "leave it out; the program decides about it",
-                               "--%s does not work with `anytime run`: model, data, optimizer and "
-                               "evaluation belong to the program",
+                               "--%s does not work with programs as workers: model, data, "
+                               "optimizer and evaluation belong to the program",
                                option->name);
     return AT_OK;
 }

@@ -181,19 +181,30 @@ void at_gossip_power_deinit(at_gossip_power *power)
     *power = (at_gossip_power){0};
 }
 
-/* Column j of P^rounds is P^rounds applied to the j-th unit vector. P is symmetric, so it is row j
- * as well. */
-void at_gossip_power_set(at_gossip_power *power, const at_graph *graph, uint32_t rounds)
+/* The j-th unit vector after these rounds, or after `each`, one number per node: column j of the
+ * matrix of the whole averaging. */
+static const double *mix_unit(at_gossip_power *power, const at_graph *graph, uint32_t j,
+                              uint32_t rounds, const uint32_t *each)
 {
     uint32_t n = power->nodes;
     double  *unit = power->vectors, *mixed = unit + n, *scratch = unit + 2 * (size_t)n;
     assert(graph->nodes == n);
     memset(unit, 0, n * sizeof *unit);
-    for (uint32_t j = 0; j < n; j++) {
-        unit[j] = 1;
+    unit[j] = 1;
+    if (each)
+        at_graph_mix_unequal(graph, each, unit, mixed, scratch);
+    else
         at_graph_mix(graph, rounds, unit, mixed, scratch);
-        unit[j] = 0;
-        for (uint32_t i = 0; i < n; i++) power->weight[(size_t)j * n + i] = (float)mixed[i];
+    return mixed;
+}
+
+/* A power of a symmetric matrix is symmetric: column j is row j as well. */
+void at_gossip_power_set(at_gossip_power *power, const at_graph *graph, uint32_t rounds)
+{
+    uint32_t n = power->nodes;
+    for (uint32_t j = 0; j < n; j++) {
+        const double *column = mix_unit(power, graph, j, rounds, NULL);
+        for (uint32_t i = 0; i < n; i++) power->weight[(size_t)j * n + i] = (float)column[i];
     }
 }
 
@@ -201,14 +212,9 @@ void at_gossip_power_set_unequal(at_gossip_power *power, const at_graph *graph,
                                  const uint32_t *rounds)
 {
     uint32_t n = power->nodes;
-    double  *unit = power->vectors, *mixed = unit + n, *scratch = unit + 2 * (size_t)n;
-    assert(graph->nodes == n);
-    memset(unit, 0, n * sizeof *unit);
     for (uint32_t j = 0; j < n; j++) {
-        unit[j] = 1;
-        at_graph_mix_unequal(graph, rounds, unit, mixed, scratch);
-        unit[j] = 0;
-        for (uint32_t i = 0; i < n; i++) power->weight[(size_t)i * n + j] = (float)mixed[i];
+        const double *column = mix_unit(power, graph, j, 0, rounds);
+        for (uint32_t i = 0; i < n; i++) power->weight[(size_t)i * n + j] = (float)column[i];
     }
 }
 

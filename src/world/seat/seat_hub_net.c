@@ -109,18 +109,6 @@ void at_seat_net_poll(at_seat_hub *h)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Hands a complete message over, as if it had come through a Unix socket. */
-static void hand_over(at_guest *g)
-{
-    at_link *link = g->remote.link;
-    g->inbox.kind = (at_seat_message_kind)link->message.kind;
-    g->inbox.bytes = link->message.bytes;
-    g->inbox.size = link->message.size;
-    g->inbox.complete = true;
-    link->message.bytes = NULL;
-    at_link_next(link);
-}
-
 at_err at_seat_net_read(at_guest *g, at_fail *fail)
 {
     at_link *link = g->remote.link;
@@ -131,7 +119,7 @@ at_err at_seat_net_read(at_guest *g, at_fail *fail)
         if (!link->complete) break;
         bool seated = g->stage == AT_GUEST_SEATED;
         if (!seated || !at_remote_is_mine(link->message.kind)) {
-            hand_over(g);
+            at_seat_inbox_adopt(&g->inbox, g->remote.link);
             return AT_OK;
         }
         AT_TRY(at_remote_take(&g->remote, &link->message, fail));

@@ -95,18 +95,6 @@ static bool take_round(at_seat *s, at_err *err, at_fail *fail)
     return true;
 }
 
-/* Other messages are handed over, as if they had come through a Unix socket. */
-static void hand_over(at_seat *s)
-{
-    at_link *link = s->link;
-    s->inbox.kind = (at_seat_message_kind)link->message.kind;
-    s->inbox.bytes = link->message.bytes;
-    s->inbox.size = link->message.size;
-    s->inbox.complete = true;
-    link->message.bytes = NULL;
-    at_link_next(link);
-}
-
 /* Sends and receives what is possible now, until a message for somebody else is complete. */
 static at_err move_bytes(at_seat *s, at_fail *fail)
 {
@@ -116,7 +104,7 @@ static at_err move_bytes(at_seat *s, at_fail *fail)
         at_err err = AT_OK;
         AT_TRY(at_link_receive(link, fail));
         if (!link->complete) break;
-        if (!take_round(s, &err, fail)) hand_over(s);
+        if (!take_round(s, &err, fail)) at_seat_inbox_adopt(&s->inbox, s->link);
         AT_TRY(err);
     }
     return AT_OK;

@@ -107,6 +107,17 @@ void at_seat_inbox_next(at_seat_inbox *in)
     *in = (at_seat_inbox){.size_max = in->size_max};
 }
 
+void at_seat_inbox_adopt(at_seat_inbox *inbox, at_link *link)
+{
+    assert(!inbox->complete);
+    inbox->kind = (at_seat_message_kind)link->message.kind;
+    inbox->bytes = link->message.bytes;
+    inbox->size = link->message.size;
+    inbox->complete = true;
+    link->message.bytes = NULL;
+    at_link_next(link);
+}
+
 void at_seat_inbox_deinit(at_seat_inbox *in)
 {
     at_seat_inbox_next(in);

@@ -34,6 +34,7 @@
 #include "base/err.h"
 #include "base/time.h"
 #include "base/token.h"
+#include "net/link.h"
 #include "step/rules/rule.h"
 
 enum {
@@ -103,6 +104,10 @@ at_err at_seat_inbox_read(at_seat_inbox *inbox, int fd, at_fail *fail);
 
 /* Discards the message; its descriptors are closed unless their entry is -1. */
 void at_seat_inbox_next(at_seat_inbox *inbox);
+
+/* Takes the complete message of a link, as if it had come through a Unix socket. */
+void at_seat_inbox_adopt(at_seat_inbox *inbox, at_link *link);
+
 void at_seat_inbox_deinit(at_seat_inbox *inbox); /* accepts a zeroed one */
 
 /* Bytes to send; a message may have two parts. */
