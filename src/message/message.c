@@ -196,10 +196,13 @@ static void code_welcome(cursor *c, at_hub_message *message)
     code_u32(c, &message->incarnation);
     code_count(c, &message->sequence, "sequence number");
     code_count(c, &message->drawn, "samples drawn");
+    code_count(c, &message->redrawn, "samples drawn again");
     code_i64(c, &message->pid);
     code_u64(c, &message->born);
     code_duration(c, &message->usage_every, "negative interval");
     reject(c, message->pid < 0, "negative process id", (uint64_t)message->pid);
+    reject(c, message->redrawn > message->drawn, "more samples drawn again than drawn",
+           message->redrawn);
 }
 
 static void code_mix(cursor *c, at_hub_message *message)

@@ -35,7 +35,7 @@
 #include "step/event.h"
 
 /* Increases with every change of a message. */
-enum { AT_PROTOCOL = 5 };
+enum { AT_PROTOCOL = 6 };
 
 /* Counts in messages (samples drawn, rounds, versions) are below this, so that sums over all
  * workers cannot overflow. */
@@ -102,8 +102,8 @@ typedef struct at_hub_message {
     /* WELCOME */
     uint32_t protocol; /* AT_PROTOCOL; set by writing */
     uint32_t incarnation;
-    uint64_t sequence, drawn; /* see at_worker_loop_start */
-    int64_t  pid;             /* of the hub; its host name follows the head */
+    uint64_t sequence, drawn, redrawn; /* see at_driver_options */
+    int64_t  pid;                      /* of the hub; its host name follows the head */
     uint64_t born;
     at_ns    usage_every; /* resource sampling interval, which only the hub knows */
     /* BYE */

@@ -124,6 +124,20 @@ static void begin(at_hub *hub, at_ns now, at_out *out)
     set_period_timer(hub, out);
 }
 
+/* The next samples of the common order, or those of the lost round that is done again. */
+static void deal(at_hub *hub, at_member *member, at_order *order)
+{
+    assert(order->samples_max >= 1);
+    bool redo = member->redo_on == hub->version;
+    member->redo_on = AT_VERSION_NONE;
+    if (!redo) {
+        member->dealt_at = hub->dealt;
+        hub->dealt += order->samples_max;
+    }
+    order->position = member->dealt_at;
+    assert(order->position < hub->dealt);
+}
+
 static void send_order(at_hub *hub, at_member *member, at_ns now, at_out *out)
 {
     assert(member->state == AT_MEMBER_IDLE);
@@ -131,10 +145,7 @@ static void send_order(at_hub *hub, at_member *member, at_ns now, at_out *out)
     assert(!hub->draining);
     if (hub->began_at == AT_NEVER) begin(hub, now, out);
     at_order *order = push_order(hub, member, out);
-    if (hub->plan->deal_global) {
-        order->position = hub->dealt;
-        hub->dealt += order->samples_max;
-    }
+    if (hub->plan->deal_global) deal(hub, member, order);
     member->rounds_begun++;
     member->begun_on = hub->version;
     member->state = AT_MEMBER_WORKING;
@@ -147,6 +158,13 @@ static bool is_holding(const at_hub *hub)
 {
     assert(hub->present <= hub->plan->workers_max);
     return hub->assembled && hub->present < hub->plan->workers_min;
+}
+
+/* Behind a barrier the open step holds too: it waits for who takes the place of the lost. Under
+ * other rules a step does not wait for anybody in particular, and what is reported counts. */
+static bool holds_step(const at_hub *hub)
+{
+    return hub->plan->release->holds && is_holding(hub);
 }
 
 static bool may_release(const at_hub *hub)
@@ -386,6 +404,7 @@ static void close_step(at_hub *hub, at_ns now, at_out *out)
 static void close_if_ready(at_hub *hub, at_ns now, at_out *out)
 {
     if (hub->applying || hub->pieces == 0 || hub->end != AT_END_RUNNING) return;
+    if (holds_step(hub)) return;
     const at_gather_rule *gather = hub->plan->gather;
     bool                  full = !hub->plan->release->holds && hub->pieces == hub->pieces_max;
     bool                  timed = gather->arrived && gather->arrived(hub, now);
@@ -599,14 +618,14 @@ static void on_join_timeout(at_hub *hub, at_ns now, at_out *out)
 }
 
 /* A late joiner takes part from the next step on, so it cannot prolong the current one. If no
- * worker is working, it starts at once. */
+ * worker is working, or the step is held until there are enough, it starts at once. */
 static void on_joined(at_hub *hub, const at_event *event, at_out *out)
 {
     assert(hub->present < hub->plan->workers_max);
     at_member *member = member_of(hub, event->worker);
     assert(!is_present(member));
     assert(event->as.joined.incarnation > member->incarnation);
-    bool waits = hub->assembled && step_in_progress(hub);
+    bool waits = hub->assembled && step_in_progress(hub) && !holds_step(hub);
     if (hub->assembled) member->rounds_ended = slowest_round(hub, member->rounds_ended);
     member->state = AT_MEMBER_IDLE;
     set_expected(hub, member, false);
@@ -620,6 +639,7 @@ static void on_joined(at_hub *hub, const at_event *event, at_out *out)
     if (hub->assembled && hub->present == hub->plan->workers_min) set_join_timer(AT_NEVER, out);
     check_assembled(hub, out);
     release_ready(hub, event->now, out);
+    close_if_ready(hub, event->now, out); /* a step that was held may need nobody else */
 }
 
 /* If no worker is left in the open step, those waiting for the next one take part in it. */
@@ -628,6 +648,17 @@ static void admit_waiting(at_hub *hub)
     assert(hub->end == AT_END_RUNNING);
     if (step_in_progress(hub)) return;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) hub->member[i].begun_on = AT_VERSION_NONE;
+}
+
+/* The step waits for its successor, which does the lost round again. */
+static void redo_round(at_hub *hub, at_member *member, bool worked, uint64_t lost)
+{
+    assert(holds_step(hub));
+    member->redrawn += lost;
+    if (!worked) return;
+    assert(member->rounds_begun > 0);
+    member->rounds_begun--;
+    if (hub->plan->deal_global) member->redo_on = member->begun_on;
 }
 
 /* Samples that it drew but did not report are dropped; a gradient it had handed over stays. LOST is
@@ -641,8 +672,10 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
     assert(event->as.lost.drawn >= counted);
     at_piece none = {.worker = member->id, .sequence = member->sequence, .version = hub->version};
     at_drop  why = hub->end == AT_END_RUNNING ? AT_DROP_LOST : AT_DROP_STOPPED;
-    drop(hub, member, &none, event->as.lost.drawn - counted, why, out);
+    uint64_t lost = event->as.lost.drawn - counted;
+    drop(hub, member, &none, lost, why, out);
     bool was_present = is_present(member);
+    bool worked = member->state == AT_MEMBER_WORKING || member->state == AT_MEMBER_EVICTED;
     if (was_present) hub->present--;
     member->state = AT_MEMBER_AWAY;
     set_expected(hub, member, event->as.lost.returns);
@@ -651,6 +684,7 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
         return;
     }
     if (was_present) hold_if_few(hub, event->now, out);
+    if (was_present && holds_step(hub)) redo_round(hub, member, worked, lost);
     if (hub->present + hub->expected == 0 && !hub->plan->open) {
         wind_down(hub, event->as.lost.left ? AT_END_LEFT : AT_END_WORKERS, event->now, out);
         return;

@@ -12,6 +12,11 @@
  * hub counts each of them, per worker, as used (in a step) or dropped (with a reason); when a
  * worker leaves or is lost, the rest of what it drew counts as dropped. At the end
  * drawn = used + dropped holds for each worker, with both sides counted independently.
+ *
+ * Too few workers (--workers-min): the run holds. Nobody starts a round, and behind a barrier the
+ * open step is not closed either. Who joins then takes part in it, and a lost worker's round is
+ * done again by its successor, with the same number and the same samples. So with workers_min =
+ * workers a step is made of the same gradients, whoever is lost meanwhile.
  */
 #ifndef AT_STEP_HUB_H
 #define AT_STEP_HUB_H
@@ -41,6 +46,10 @@ typedef struct at_member {
     at_ns           reported_at;   /* time of its last report */
     at_share        ordered;       /* the amounts of its last order */
     uint64_t        used, dropped; /* samples, as the hub counts them */
+    uint64_t        redrawn;       /* of those dropped, samples of rounds that are done again: its
+                                      position in its sample order is what it drew less these */
+    uint64_t        dealt_at;      /* position of the last order under --deal global .. */
+    uint64_t        redo_on;       /* .. which is used again on this version; AT_VERSION_NONE */
 } at_member;
 
 typedef struct at_target_hit {

@@ -62,8 +62,10 @@ at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size)
     assert(hub->snapshot && hub->snapshot_memory);
     at_snapshot_init(hub->snapshot, plan, hub->snapshot_memory, hub->snapshot_size);
     for (uint32_t i = 0; i < plan->workers_max; i++)
-        hub->member[i] =
-            (at_member){.id = i + 1, .expected = i < plan->workers, .begun_on = AT_VERSION_NONE};
+        hub->member[i] = (at_member){.id = i + 1,
+                                     .expected = i < plan->workers,
+                                     .begun_on = AT_VERSION_NONE,
+                                     .redo_on = AT_VERSION_NONE};
     return hub;
 }
 

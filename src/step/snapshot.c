@@ -53,6 +53,7 @@ static void take_member(at_member_snapshot *snapshot, const at_hub *hub, const a
                                      .sequence = member->sequence - member->pieces_held,
                                      .used = member->used,
                                      .dropped = member->dropped,
+                                     .redrawn = member->redrawn,
                                      .share = hub->share[member->id - 1]};
 }
 
@@ -109,6 +110,7 @@ static void resume_member(at_hub *hub, at_member *member, const at_snapshot *sna
     member->sequence = from->sequence;
     member->used = from->used;
     member->dropped = from->dropped;
+    member->redrawn = from->redrawn;
     hub->share[member->id - 1] = from->share;
 }
 
@@ -141,8 +143,8 @@ static bool member_valid(const at_member_snapshot *member)
 {
     const uint64_t many = (uint64_t)1 << 62;
     return member->rounds < many && member->rounds_ended < many && member->sequence < many &&
-           member->used < many && member->dropped < many && member->share.samples >= 1 &&
-           member->share.time_limit > 0;
+           member->used < many && member->dropped < many && member->redrawn <= member->dropped &&
+           member->share.samples >= 1 && member->share.time_limit > 0;
 }
 
 static bool target_valid(const at_target_hit *target, const at_snapshot *snapshot)

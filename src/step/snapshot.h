@@ -2,7 +2,8 @@
  *
  * Rounds in progress or waiting in the open step are not part of it. A resumed run computes them
  * again, from the same samples and with the same random draws. A snapshot can therefore be taken at
- * any moment and is consistent: a worker's position in its sample order is used + dropped.
+ * any moment and is consistent: a worker's position in its sample order is used + dropped -
+ * redrawn.
  *
  *     SAVE carries a snapshot ─► file ─► at_snapshot_restore(fresh hub, snapshot) ─► START
  */
@@ -16,6 +17,7 @@ typedef struct at_member_snapshot {
     uint64_t rounds_ended; /* as release rule `bound` counts them */
     uint64_t sequence;     /* of its last counted report */
     uint64_t used, dropped;
+    uint64_t redrawn; /* see at_member */
     at_share share;
     double   sample_ns; /* the worker's own estimate of its speed; 0: unknown to the world */
 } at_member_snapshot;

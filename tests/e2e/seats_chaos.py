@@ -41,6 +41,7 @@ class Chaos(seats.TestCase):
         restless = self.seats(*options, program=("abort=20",)).result
         self.assertGreater(restless["respawns"], 0)
         self.assertEqual(restless["samples"]["used"], calm["samples"]["used"])
+        self.assertEqual(restless["params_hash"], calm["params_hash"])
 
     def test_a_gradient_outlives_the_worker_that_computed_it(self):
         """It dies between its report and the step, and another process has its seat by then."""

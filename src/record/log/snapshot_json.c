@@ -21,7 +21,8 @@ static const at_json_field numbers[] = {
     {"messages", AT_JSON_U64, offsetof(at_snapshot, messages)},
 };
 
-/* A member is written as an array without names. */
+/* A member is written as an array without names. The last column is left out when it is 0, as it
+ * is in checkpoints of version 0.1. */
 static const at_json_field columns[] = {
     {"rounds", AT_JSON_U64, offsetof(at_member_snapshot, rounds)},
     {"rounds_ended", AT_JSON_U64, offsetof(at_member_snapshot, rounds_ended)},
@@ -31,6 +32,7 @@ static const at_json_field columns[] = {
     {"time_limit", AT_JSON_COUNT, offsetof(at_member_snapshot, share.time_limit)},
     {"samples", AT_JSON_U32, offsetof(at_member_snapshot, share.samples)},
     {"sample_ns", AT_JSON_REAL, offsetof(at_member_snapshot, sample_ns)},
+    {"redrawn", AT_JSON_U64, offsetof(at_member_snapshot, redrawn)},
 };
 
 enum {
@@ -44,7 +46,8 @@ enum {
 static json_t *member_json(const at_member_snapshot *member)
 {
     json_t *row = json_array();
-    for (size_t i = 0; i < COLUMNS; i++)
+    size_t  count = member->redrawn > 0 ? COLUMNS : COLUMNS - 1;
+    for (size_t i = 0; i < count; i++)
         json_array_append_new(row, at_json_field_get(&columns[i], member));
     return row;
 }
@@ -115,8 +118,9 @@ json_t *at_snapshot_json(const at_snapshot *snapshot)
 
 static bool read_member(const json_t *row, at_member_snapshot *member)
 {
-    if (json_array_size(row) != COLUMNS) return false;
-    for (size_t i = 0; i < COLUMNS; i++)
+    size_t count = json_array_size(row);
+    if (count != COLUMNS && count != COLUMNS - 1) return false;
+    for (size_t i = 0; i < count; i++)
         if (!at_json_field_set(&columns[i], json_array_get(row, i), member)) return false;
     return member->sample_ns >= 0;
 }

@@ -217,12 +217,13 @@ static void begin_micro(at_driver *d, const at_worker_action *action, at_micro *
     assert(d->params);
     assert(d->gradient);
     uint64_t drawn = atomic_load_explicit(o->drawn, memory_order_relaxed);
+    assert(drawn >= o->redrawn);
     atomic_store_explicit(o->drawn, drawn + action->samples, memory_order_release);
-    *micro =
-        (at_micro){.point = {.params = d->params, .version = d->version, .lock = o->params_lock},
-                   .draw = {.worker = o->id, .position = drawn, .count = action->samples},
-                   .first = action->first,
-                   .gradient = d->gradient};
+    *micro = (at_micro){
+        .point = {.params = d->params, .version = d->version, .lock = o->params_lock},
+        .draw = {.worker = o->id, .position = drawn - o->redrawn, .count = action->samples},
+        .first = action->first,
+        .gradient = d->gradient};
     if (action->position != AT_POSITION_OWN) {
         micro->draw.position = action->position;
         micro->draw.common = true;

@@ -73,6 +73,7 @@ typedef struct at_driver_options {
     uint32_t                slots;    /* of gradients */
     uint64_t                sequence; /* of its last counted report, see at_worker_init */
     _Atomic uint64_t       *drawn;    /* samples drawn, continued from its current value */
+    uint64_t                redrawn;  /* of those, drawn once more: see at_member */
     /* Sparse tasks: guards the parameters, which are read in place; NULL: they do not change. */
     const _Atomic uint64_t *params_lock;
     at_local_steps         *local; /* its local steps; NULL: it reports gradients */

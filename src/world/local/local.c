@@ -186,7 +186,8 @@ static at_err start_worker(local *l, at_node id, at_fail *fail)
     process       *p = &l->process[id - 1];
     at_local_slot *slot = &l->map.slot[id - 1];
     assert(pid_of_worker(l, id) == 0);
-    /* Only `drawn` is kept: the replacement continues the sample sequence of the lost worker. */
+    /* Only `drawn` is kept: the replacement continues the sample sequence of the lost worker, or
+     * repeats the samples of a round that is done again. */
     atomic_store(&slot->sent, 0);
     atomic_store(&slot->taken, 0);
     atomic_store(&slot->order_lock, 0);
@@ -198,6 +199,7 @@ static at_err start_worker(local *l, at_node id, at_fail *fail)
                                        .id = id,
                                        .incarnation = p->start.incarnation + 1,
                                        .sequence = l->host.hub->member[id - 1].sequence,
+                                       .redrawn = l->host.hub->member[id - 1].redrawn,
                                        .spin_ns = l->spin_ns,
                                        .core = l->core,
                                        .pool = at_local_update_pool_of_workers(l->pool)};

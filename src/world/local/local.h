@@ -99,6 +99,7 @@ typedef struct at_local_worker_start {
     at_node                 id;
     uint32_t                incarnation;
     uint64_t                sequence; /* of its last accepted report */
+    uint64_t                redrawn;  /* samples that are drawn again, see at_member */
     at_ns                   spin_ns;
     int                     core; /* to be pinned to; -1: none */
     at_update_pool         *pool; /* update pool that it is a member of; NULL: none */

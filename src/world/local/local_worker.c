@@ -193,7 +193,8 @@ int at_local_worker_main(void *self, at_fail *fail)
                                  .slots = slots,
                                  .sequence = start->sequence,
                                  .local = w.local,
-                                 .drawn = &w.slot->drawn};
+                                 .drawn = &w.slot->drawn,
+                                 .redrawn = start->redrawn};
     if (context->task->sparse) options.params_lock = &start->map->head->params_lock;
     if (start->core >= 0) at_machine_pin(start->core);
     at_driver driver;

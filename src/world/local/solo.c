@@ -114,7 +114,8 @@ static void work(solo *s)
                                        .slots = 1,
                                        .sequence = s->host.hub->member[0].sequence,
                                        .local = s->local,
-                                       .drawn = &s->drawn};
+                                       .drawn = &s->drawn,
+                                       .redrawn = s->host.hub->member[0].redrawn};
     at_driver               driver;
     options.transport.heard = heard;
     options.transport.wait = wait;

@@ -287,6 +287,7 @@ static void work(at_mpi_replica *r)
     }
     options.local = r->local;
     options.sequence = r->host.hub->member[r->id - 1].sequence;
+    options.redrawn = r->host.hub->member[r->id - 1].redrawn;
     r->place.hub = r->host.hub;
     r->place.params = r->params;
     r->place.gradient = r->gradient;

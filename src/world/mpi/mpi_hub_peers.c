@@ -258,6 +258,7 @@ bool at_mpi_hub_welcome(at_mpi_hub *h, at_node worker)
         const at_member *member = &h->host.hub->member[worker - 1];
         message.incarnation = member->incarnation + 1;
         message.sequence = member->sequence;
+        message.redrawn = member->redrawn;
         message.usage_every = h->context->usage_every;
     }
     return at_param_sender_message(&h->sender, worker, &message, h->host_name);

@@ -146,7 +146,8 @@ static void work(at_mpi_transport *w, at_local_steps *local)
                                  .slots = w->slots,
                                  .sequence = w->welcome.sequence,
                                  .local = local,
-                                 .drawn = &w->drawn};
+                                 .drawn = &w->drawn,
+                                 .redrawn = w->welcome.redrawn};
     at_driver         driver;
     assert(w->welcomed && w->id >= 1);
     at_driver_init(&driver, &options);

@@ -230,6 +230,16 @@ static bool leaves(void *self)
     return told_to_stop || transport.leaves(self);
 }
 
+/* A round that a signal has ended is not reported: what was drawn is part of the leave, and a
+ * successor may do the round again. */
+static bool send_report(void *self, const at_report *report)
+{
+    at_transport transport = at_seat_transport(self);
+    bool         ordered = atomic_load(&at_seat_slot_of(self)->leave);
+    if (told_to_stop && report->work.abandoned && !ordered) return true;
+    return transport.send(self, report);
+}
+
 static void compute(worker *w)
 {
     at_seat          *s = w->seat;
@@ -240,8 +250,10 @@ static void compute(worker *w)
                                  .slots = (uint32_t)w->welcome.slots,
                                  .sequence = (uint64_t)w->welcome.sequence,
                                  .local = w->local,
-                                 .drawn = &at_seat_slot_of(s)->drawn};
+                                 .drawn = &at_seat_slot_of(s)->drawn,
+                                 .redrawn = (uint64_t)w->welcome.redrawn};
     options.transport.leaves = leaves;
+    options.transport.send = send_report;
     at_driver_init(&s->driver, &options);
     at_driver_run(&s->driver, NULL);
 }

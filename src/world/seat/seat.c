@@ -214,16 +214,17 @@ at_transport at_seat_transport(at_seat *s)
                           .interrupted = interrupted};
 }
 
-bool at_seat_begin(at_seat *s, uint32_t incarnation, uint32_t slots, uint64_t sequence)
+bool at_seat_begin(at_seat *s, const at_seat_welcome *welcome)
 {
     assert(s->slot_file.memory);
     at_driver_options options = {.context = &s->context,
                                  .transport = at_seat_transport(s),
                                  .id = s->rank + 1,
-                                 .incarnation = incarnation,
-                                 .slots = slots,
-                                 .sequence = sequence,
+                                 .incarnation = (uint32_t)welcome->incarnation,
+                                 .slots = (uint32_t)welcome->slots,
+                                 .sequence = (uint64_t)welcome->sequence,
                                  .drawn = &at_seat_slot_of(s)->drawn,
+                                 .redrawn = (uint64_t)welcome->redrawn,
                                  .asks_to_report = true};
     at_driver_init(&s->driver, &options);
     s->closed = s->version = AT_VERSION_NONE;

@@ -140,8 +140,9 @@ int  at_seat_rejoin(at_seat *seat);
 
 /* What a WELCOME says. Its texts are the JSON's. */
 typedef struct at_seat_welcome {
-    int         workers, workers_max, micro, incarnation, slots;
-    json_int_t  rank, seed, sequence, sample_time, round_ns, rounds, spin, floats, base, drawn;
+    int        workers, workers_max, micro, incarnation, slots;
+    json_int_t rank, seed, sequence, sample_time, round_ns, rounds, spin, floats, base, drawn,
+        redrawn;
     int         cut_after;
     const char *straggler, *scale;
     double      trace_scale;
@@ -161,6 +162,6 @@ at_err at_seat_await_params(at_seat *seat, at_fail *fail);
 at_transport at_seat_transport(at_seat *seat);
 
 /* Begins the rounds of a seat whose memory is mapped. False: the hub is gone. (seat.c) */
-bool at_seat_begin(at_seat *seat, uint32_t incarnation, uint32_t slots, uint64_t sequence);
+bool at_seat_begin(at_seat *seat, const at_seat_welcome *welcome);
 
 #endif

@@ -113,19 +113,20 @@ at_err at_seat_welcome_read(json_t *json, at_seat_welcome *w, at_fail *fail)
     int failed = json_unpack(
         json,
         "{s:I, s:i, s:i, s:I, s:i, s:I, s:i, s:b, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, "
-        "s:F, s:I, s:o}",
+        "s:F, s:I, s:I, s:o}",
         "rank", &w->rank, "workers", &w->workers, "workers_max", &w->workers_max, "seed", &w->seed,
         "incarnation", &w->incarnation, "sequence", &w->sequence, "slots", &w->slots, "cut_after",
         &w->cut_after, "micro_batch", &w->micro, "sample_time", &w->sample_time, "round_ns",
         &w->round_ns, "rounds", &w->rounds, "spin", &w->spin, "floats", &w->floats, "base",
         &w->base, "straggler", &w->straggler, "scale", &w->scale, "trace_scale", &w->trace_scale,
-        "drawn", &w->drawn, "rules", &w->rules);
+        "drawn", &w->drawn, "redrawn", &w->redrawn, "rules", &w->rules);
     if (failed) return bad_welcome(fail);
     bool ok = w->rank >= 0 && w->rank < w->workers_max && w->workers >= 1 &&
               w->workers <= w->workers_max && w->workers_max <= AT_WORKERS_MAX && w->micro >= 1 &&
               w->incarnation >= 1 && w->slots >= 1 && w->slots <= AT_SEAT_GRADIENTS &&
               w->sequence >= 0 && w->sample_time >= 0 && w->base >= 0 && w->round_ns >= 0 &&
-              w->rounds >= 1 && w->spin >= 0 && w->trace_scale >= 0 && w->drawn >= 0;
+              w->rounds >= 1 && w->spin >= 0 && w->trace_scale >= 0 && w->drawn >= 0 &&
+              w->redrawn >= 0 && w->redrawn <= w->drawn;
     return ok ? AT_OK : bad_welcome(fail);
 }
 
@@ -236,8 +237,7 @@ static at_err enter(at_seat *s, json_t *json, at_fail *fail)
     s->applied = (uint64_t)w.base;
     if (s->link) atomic_store(&at_seat_slot_of(s)->drawn, (uint64_t)w.drawn);
     AT_TRY(at_seat_await_params(s, fail));
-    if (at_seat_begin(s, (uint32_t)w.incarnation, (uint32_t)w.slots, (uint64_t)w.sequence))
-        return AT_OK;
+    if (at_seat_begin(s, &w)) return AT_OK;
     return at_fail_set(fail, AT_ERR_MISSING, NULL, "the hub is gone");
 }
 

@@ -73,7 +73,7 @@ static json_t *welcome_for(const at_seat_world *w, at_node id)
     const at_seat_chair    *c = &w->chair[id - 1];
     return json_pack(
         "{s:i, s:i, s:i, s:I, s:i, s:I, s:i, s:b, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, "
-        "s:f, s:I, s:o}",
+        "s:f, s:I, s:I, s:o}",
         "rank", (int)id - 1, "workers", (int)plan->workers, "workers_max", (int)plan->workers_max,
         "seed", (json_int_t)context->seed, "incarnation", (int)c->incarnation, "sequence",
         (json_int_t)w->host.hub->member[id - 1].sequence, "slots", (int)w->slots, "cut_after",
@@ -82,7 +82,7 @@ static json_t *welcome_for(const at_seat_world *w, at_node id)
         (json_int_t)pace->rounds_per_epoch, "spin", (json_int_t)w->seat_spin_ns, "floats",
         (json_int_t)w->floats, "base", (json_int_t)w->seats->base, "straggler", pace->model,
         "scale", pace->scale, "trace_scale", pace->trace_scale, "drawn", (json_int_t)c->drawn,
-        "rules", rules_of(plan));
+        "redrawn", (json_int_t)w->host.hub->member[id - 1].redrawn, "rules", rules_of(plan));
 }
 
 static at_err send_welcome(const at_seat_world *w, at_node id, at_guest *g, at_fail *fail)

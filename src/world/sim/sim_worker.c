@@ -62,7 +62,8 @@ static void add_gradient(at_sim *sim, at_sim_worker *w, uint32_t samples, uint32
     if (task->timing_only) return;
     float *gradient = gradient_of(sim, w);
     if (!gradient) return;
-    at_draw draw = {.worker = w->machine.id, .position = w->drawn, .count = samples};
+    uint64_t redrawn = sim->host.hub->member[w->machine.id - 1].redrawn;
+    at_draw  draw = {.worker = w->machine.id, .position = w->drawn - redrawn, .count = samples};
     if (w->machine.position != AT_POSITION_OWN) {
         draw.position = w->machine.position + done;
         draw.common = true;

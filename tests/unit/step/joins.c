@@ -66,15 +66,98 @@ static void with_too_few_workers_the_run_holds_until_another_joins(void **state)
          "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
          "[  10] world > worker 2 is gone, drew 32\n"
          "[  10] hub > drop 32 samples of worker 2: lost\n"
-         "[  32] hub > apply step 1: worker 1 (32), 32 samples\n"
-         "[  90] hub > order worker 1: round 1 on version 1, 32 samples\n"
-         "[  90] hub > order worker 3: round 0 on version 1, 32 samples\n"
-         "[ 122] hub > apply step 2: worker 1 (32), worker 3 (32), 64 samples\n"
-         "[ 122] hub > leave, worker 1\n"
-         "[ 122] hub > leave, worker 3\n"
-         "[ 122] world > worker 1 is gone, drew 64\n"
-         "[ 122] world > worker 3 is gone, drew 32\n"
-         "[ 122] hub > finish: steps\n");
+         "[  90] hub > order worker 3: round 0 on version 0, 32 samples\n"
+         "[ 122] hub > apply step 1: worker 1 (32), worker 3 (32), 64 samples\n"
+         "[ 122] hub > order worker 1: round 1 on version 1, 32 samples\n"
+         "[ 122] hub > order worker 3: round 1 on version 1, 32 samples\n"
+         "[ 154] hub > apply step 2: worker 1 (32), worker 3 (32), 64 samples\n"
+         "[ 154] hub > leave, worker 1\n"
+         "[ 154] hub > leave, worker 3\n"
+         "[ 154] world > worker 1 is gone, drew 64\n"
+         "[ 154] world > worker 3 is gone, drew 64\n"
+         "[ 154] hub > finish: steps\n");
+}
+
+static void the_successor_of_a_lost_worker_does_its_round_again(void **state)
+{
+    (void)state;
+    stage *s = elastic(2, 2, 2, 2);
+    stage_kill(s, AT_MS(10), 2, AT_NEVER);
+    stage_cue(s, AT_MS(40), CUE_BACK, 2);
+    stage_kill(s, AT_MS(80), 1, AT_MS(10));
+    transcript_play(s, &transcript_,
+                    "[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
+                    "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
+                    "[  10] world > worker 2 is gone, drew 32\n"
+                    "[  10] hub > drop 32 samples of worker 2: lost\n"
+                    "[  40] world > worker 2 joins, incarnation 2\n"
+                    "[  40] hub > order worker 2: round 0 on version 0, 32 samples\n"
+                    "[  72] hub > apply step 1: worker 1 (32), worker 2 (32), 64 samples\n"
+                    "[  72] hub > order worker 1: round 1 on version 1, 32 samples\n"
+                    "[  72] hub > order worker 2: round 1 on version 1, 32 samples\n"
+                    "[  80] world > worker 1 is gone, drew 64, will be replaced\n"
+                    "[  80] hub > drop 32 samples of worker 1: lost\n"
+                    "[  90] world > worker 1 joins, incarnation 2\n"
+                    "[  90] hub > order worker 1: round 1 on version 1, 32 samples\n"
+                    "[ 122] hub > apply step 2: worker 1 (32), worker 2 (32), 64 samples\n"
+                    "[ 122] hub > leave, worker 1\n"
+                    "[ 122] hub > leave, worker 2\n"
+                    "[ 122] world > worker 1 is gone, drew 96\n"
+                    "[ 122] world > worker 2 is gone, drew 96\n"
+                    "[ 122] hub > finish: steps\n");
+    assert_int_equal(s->hub->member[0].redrawn, 32); /* so both drew the samples 0 .. 63 */
+    assert_int_equal(s->hub->member[1].redrawn, 32);
+    stage_close(s);
+}
+
+static void a_round_that_is_done_again_gets_the_same_common_samples(void **state)
+{
+    (void)state;
+    at_plan_options o = fmb(2, 2);
+    o.workers_min = 2;
+    o.deal_global = true;
+    stage *s = set(o);
+    stage_kill(s, AT_MS(10), 1, AT_MS(30));
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples from 0\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples from 32\n"
+         "[  10] world > worker 1 is gone, drew 32, will be replaced\n"
+         "[  10] hub > drop 32 samples of worker 1: lost\n"
+         "[  40] world > worker 1 joins, incarnation 2\n"
+         "[  40] hub > order worker 1: round 0 on version 0, 32 samples from 0\n"
+         "[  72] hub > apply step 1: worker 1 (32), worker 2 (32), 64 samples\n"
+         "[  72] hub > order worker 1: round 1 on version 1, 32 samples from 64\n"
+         "[  72] hub > order worker 2: round 1 on version 1, 32 samples from 96\n"
+         "[ 104] hub > apply step 2: worker 1 (32), worker 2 (32), 64 samples\n"
+         "[ 104] hub > leave, worker 1\n"
+         "[ 104] hub > leave, worker 2\n"
+         "[ 104] world > worker 1 is gone, drew 96\n"
+         "[ 104] world > worker 2 is gone, drew 64\n"
+         "[ 104] hub > finish: steps\n");
+}
+
+static at_ns first_is_slow(const stage *s, at_node worker, uint64_t round)
+{
+    (void)s;
+    (void)round;
+    return worker == 1 ? AT_MS(20) : 0;
+}
+
+static void a_step_that_was_held_closes_at_once_if_nothing_is_missing(void **state)
+{
+    (void)state;
+    stage *s = elastic(2, 2, 2, 1);
+    s->sleep = first_is_slow;
+    stage_kill(s, AT_MS(40), 2, AT_MS(50)); /* after its report */
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
+         "[  40] world > worker 2 is gone, drew 32, will be replaced\n"
+         "[  90] world > worker 2 joins, incarnation 2\n"
+         "[  90] hub > apply step 1: worker 1 (32), worker 2 (32), 64 samples\n"
+         "[  90] hub > leave, worker 1\n"
+         "[  90] hub > leave, worker 2\n"
+         "[  90] world > worker 1 is gone, drew 32\n"
+         "[  90] world > worker 2 is gone, drew 32\n"
+         "[  90] hub > finish: steps\n");
 }
 
 static void a_run_that_holds_for_too_long_stops(void **state)
@@ -87,7 +170,7 @@ static void a_run_that_holds_for_too_long_stops(void **state)
          "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
          "[  10] world > worker 2 is gone, drew 32\n"
          "[  10] hub > drop 32 samples of worker 2: lost\n"
-         "[  32] hub > apply step 1: worker 1 (32), 32 samples\n"
+         "[ 110] hub > drop 32 samples of worker 1: stopped\n"
          "[ 110] hub > leave, worker 1\n"
          "[ 110] world > worker 1 is gone, drew 32\n"
          "[ 110] hub > finish: too few workers\n");
@@ -144,8 +227,8 @@ static void a_replacement_that_fails_gives_no_further_time_to_join(void **state)
          "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
          "[  10] world > worker 2 is gone, drew 32, will be replaced\n"
          "[  10] hub > drop 32 samples of worker 2: lost\n"
-         "[  32] hub > apply step 1: worker 1 (32), 32 samples\n"
          "[  70] world > worker 2 is gone, drew 32, will be replaced\n"
+         "[ 110] hub > drop 32 samples of worker 1: stopped\n"
          "[ 110] hub > leave, worker 1\n"
          "[ 110] world > worker 1 is gone, drew 32\n"
          "[ 110] hub > finish: too few workers\n");
@@ -204,6 +287,9 @@ int main(void)
         cmocka_unit_test(a_new_worker_takes_part_from_the_next_step_on),
         cmocka_unit_test(a_new_worker_may_take_the_place_of_a_lost_one),
         cmocka_unit_test(with_too_few_workers_the_run_holds_until_another_joins),
+        cmocka_unit_test(the_successor_of_a_lost_worker_does_its_round_again),
+        cmocka_unit_test(a_round_that_is_done_again_gets_the_same_common_samples),
+        cmocka_unit_test(a_step_that_was_held_closes_at_once_if_nothing_is_missing),
         cmocka_unit_test(a_run_that_holds_for_too_long_stops),
         cmocka_unit_test(self_starting_workers_hold_too),
         cmocka_unit_test(a_replacement_that_fails_gives_no_further_time_to_join),

@@ -36,7 +36,7 @@ typedef struct ledger {
 /* Totals over all runs, to check that the random runs cover every case. */
 typedef struct coverage {
     uint64_t ends[AT_END_COUNT], drops[AT_DROP_COUNT];
-    uint64_t evictions, replacements, echoes, steps, saves, switches;
+    uint64_t evictions, replacements, echoes, steps, saves, switches, complete;
 } coverage;
 
 static coverage covered;
@@ -58,6 +58,15 @@ static uint64_t slowest_clock(const ledger *b, at_node but)
     return slowest;
 }
 
+/* No step closes without all --workers, and nobody else can join: every step is made of one round
+ * of each, whoever is lost meanwhile. */
+static bool needs_all(const stage *s)
+{
+    const at_plan *plan = s->hub->plan;
+    bool           all = plan->workers_min == plan->workers && plan->workers_max == plan->workers;
+    return all && plan->release->holds && plan->gather->waits_for_all && !s->plan.then;
+}
+
 static void check_order(const stage *s, const ledger *b, const at_action *send)
 {
     const at_order *order = &send->as.order;
@@ -66,6 +75,7 @@ static void check_order(const stage *s, const ledger *b, const at_action *send)
     assert_true(order->version <= b->steps);
     assert_true(order->samples_max >= 1);
     if (s->hub->plan->work->timed) assert_true(order->samples_max <= s->hub->plan->cap);
+    if (needs_all(s)) assert_int_equal(order->round, order->version);
     if (strcmp(s->hub->plan->release->rule.name, "bound") != 0) return;
     uint64_t slowest = slowest_clock(b, send->worker);
     if (slowest < b->clock[send->worker])
@@ -126,6 +136,9 @@ static void check_gather(const stage *s, const ledger *b, const at_action *apply
     bool        drained = s->hub->draining; /* the rest of a step closes before a checkpoint */
     int64_t     argument = s->hub->plan->arg[AT_GATHER][0].whole; /* K or the period */
     bool        early = argument == AT_NEVER || count == 16 * s->hub->plan->workers_max || drained;
+    if (holds && !drained) assert_true(s->hub->present >= s->hub->plan->workers_min);
+    if (needs_all(s)) assert_int_equal(count, s->hub->plan->workers);
+    covered.complete += needs_all(s) && count > 1;
     if (strcmp(gather, "any") == 0 && !holds && !drained) assert_int_equal(count, argument);
     if (strcmp(gather, "first") == 0 && holds)
         assert_true(count <= s->hub->plan->arg[AT_GATHER][0].last);
@@ -432,6 +445,7 @@ static void assert_all_covered(uint64_t runs)
     assert_true(covered.steps > 5 * runs);
     assert_true(covered.saves > runs);
     assert_true(covered.switches > runs / 10);
+    assert_true(covered.complete > 0);
 }
 
 static uint64_t number_from(const char *variable, uint64_t fallback)
