@@ -381,7 +381,7 @@ static void note_unused_options(const at_parsed *parsed, const at_plan *plan)
 {
     if (at_options_given(parsed, "time-limit") && !plan->work->timed)
         note_unused("time-limit", plan);
-    if (at_options_given(parsed, "lr-scale") && !plan->size->changes_samples)
+    if (at_options_given(parsed, "lr-scale") && !plan->size->changes_samples && !plan->lr_inverse)
         note_unused("lr-scale", plan);
     for (const at_option_alias *alias = at_option_aliases; alias->name; alias++)
         note_unused_alias(parsed, plan, alias);

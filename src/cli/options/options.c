@@ -149,8 +149,9 @@ const at_option at_options[] = {
          "Learning-rate schedule over the samples used: const linear:END[,steps] exp:EVERY,RATE "
          "epochs:A,B,..:FACTOR cosine stairs:COUNT,FACTOR one-cycle; with a warm-up before it: "
          "warmup:LENGTH+SCHEDULE (5000 samples or 2e for epochs)"),
-    TEXT("lr-scale", RARE, OPTIMIZATION, RUNS, lr_scale, "none", "none|linear",
-         "linear: scale the learning rate with the total batch that a size rule sets"),
+    TEXT("lr-scale", RARE, OPTIMIZATION, RUNS, lr_scale, "none", "none|linear|inverse",
+         "linear: scale the learning rate with the total batch that a size rule sets; inverse: "
+         "divide it by the samples per worker, as if the mean gradient were divided twice"),
     REAL("weight-decay", COMMON, OPTIMIZATION, RUNS | SLICES, weight_decay, "0", 0, 1e3, "X",
          "Weight decay, applied in the optimizer: L2, with adamw decoupled"),
     REAL("clip", RARE, OPTIMIZATION, RUNS, clip, NULL, 1e-12, 1e12, "NORM",
