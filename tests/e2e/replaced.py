@@ -7,9 +7,9 @@ import signal
 import support
 from support import net, seats
 
-JOB = (*support.SMALL, "--quiet", "--eval-every", 0, "--steps", 600, "--workers", 3,
+JOB = (*support.SMALL, "--quiet", "--eval-every", 0, "--steps", 500, "--workers", 3,
        "--workers-min", 3)
-SLOW = ("--sample-time", "200us")
+SLOW = ("--sample-time", "1ms")  # time enough for all kills, on a busy machine too
 
 
 class Replaced(net.TestCase, seats.TestCase):
@@ -56,7 +56,7 @@ class Replaced(net.TestCase, seats.TestCase):
         self.assert_undisturbed(run.wait(), calm)
 
     def test_programs_of_run(self):
-        options = ("-n", 3, "--steps", 600, "--workers-min", 3, "--quiet")
+        options = ("-n", 3, "--steps", 500, "--workers-min", 3, "--quiet")
         calm = self.seats(*options).result
         run = self.launch(*options, *SLOW)
         for worker in (1, 2, 3):
