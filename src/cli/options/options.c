@@ -310,6 +310,8 @@ const at_option at_options[] = {
          "File with the token that workers need; created if missing [RUN/token]"),
     TEXT("token", MAIN, RUN, WORK, token, NULL, "FILE",
          "Copy of the hub's token [ANYTIME_TOKEN_FILE]"),
+    FLAG("standby", RARE, RUN, HUB, standby, "no",
+         "With --resume: wait until the hub that has this run dies, then take its place"),
     TEXT("hub-file", RARE, RUN, HUB, hub_file, NULL, "PATH",
          "File to which the hub writes its address, for example in a shared folder"),
     TEXT("hub-file", COMMON, RUN, WORK, hub_file, NULL, "PATH",

@@ -31,14 +31,16 @@ const at_verb at_verbs[] = {
      "\n"
      "  anytime hub --listen 0.0.0.0:7000 --model mnist-cnn --data mnist --workers 4\n"
      "  anytime hub --listen 0.0.0.0:7000 --strategy amb --epochs 3 --workers 4   programs\n"
-     "  anytime hub --listen 0.0.0.0:7000 --resume runs/my-run\n",
+     "  anytime hub --listen 0.0.0.0:7000 --resume runs/my-run\n"
+     "  anytime hub --listen 0.0.0.0:7000 --resume /shared/run --standby   take over if it dies\n",
      AT_FOR_TRAIN | AT_FOR_HUB, at_verb_hub},
-    {"work", "ADDRESS:PORT --token FILE", "Work for a hub on another machine",
-     "Joins the hub at this address, loads the model and the data that it trains, and computes\n"
-     "until the run is over. If the connection is lost, it tries to reconnect. FILE is a copy of\n"
-     "the hub's RUN/token.\n"
+    {"work", "ADDRESS:PORT ... --token FILE", "Work for a hub on another machine",
+     "Joins the hub at this address (of several, the first that answers), loads the model and the\n"
+     "data that it trains, and computes until the run is over. If the connection is lost, it\n"
+     "tries to reconnect. FILE is a copy of the hub's RUN/token.\n"
      "\n"
      "  anytime work 10.0.0.7:7000 --token token\n"
+     "  anytime work 10.0.0.7:7000 10.0.0.8:7000 --token token        a hub and its standby\n"
      "  anytime work --hub-file /shared/hub --token /shared/token     wait for the file\n",
      AT_FOR_WORK, at_verb_work},
     {"simulate", "[options]", "Train in virtual time, with any number of workers on one core",
