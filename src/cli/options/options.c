@@ -234,9 +234,9 @@ const at_option at_options[] = {
     TEXT("sizes", COMMON, MEASUREMENT, LINK, sizes, NULL, "B1,B2,..",
          "Bytes of parameters per message [4k,31.4k,1M,10M,100M]"),
     WHOLE("workers", COMMON, MEASUREMENT, LINK, workers, NULL, 0, 65536, "N",
-          "Largest number of workers to measure [8]"),
+          "Largest number of workers to measure [8]; with ADDRESS:PORT: workers at that hub [1]"),
     TIME("seconds", COMMON, MEASUREMENT, LINK, seconds, NULL, "T",
-         "Duration of each measurement [600ms]"),
+         "Duration of each measurement [600ms, with ADDRESS:PORT 1s]"),
 
     /* ---- measured logs: advise, calibrate ---- */
     TEXT("unit", COMMON, MEASUREMENT, MEASURED, unit, "s", "s|ms|us|min",
@@ -308,6 +308,8 @@ const at_option at_options[] = {
          "port 0 picks a free one"),
     TEXT("token", RARE, RUN, HUB, token, NULL, "FILE",
          "File with the token that workers need; created if missing [RUN/token]"),
+    TEXT("token", COMMON, MEASUREMENT, LINK, token, NULL, "FILE",
+         "With ADDRESS:PORT: copy of the hub's token [ANYTIME_TOKEN_FILE]"),
     TEXT("token", MAIN, RUN, WORK, token, NULL, "FILE",
          "Copy of the hub's token [ANYTIME_TOKEN_FILE]"),
     FLAG("standby", RARE, RUN, HUB, standby, "no",
