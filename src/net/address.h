@@ -23,14 +23,15 @@ typedef struct at_net_address {
     bool encrypted;              /* also on this machine */
 } at_net_address;
 
-/* True when a text is meant as an address, a list of them or file:PATH; otherwise it is the path of a Unix socket. */
+/* True when a text is meant as an address, a list of them or file:PATH; otherwise it is the path of
+ * a Unix socket. */
 bool at_net_is_address(const char *text);
 
 /* Parses an address; the name is not looked up. AT_ERR_USAGE when it is malformed. */
 at_err at_net_address_parse(const char *text, at_net_address *address, at_fail *fail);
 
-/* Where something is that may move: `text` is a list of addresses, separated by commas, or file:PATH
- * with a file whose first line has them. AT_ERR_MISSING: that file does not exist (yet). */
+/* Where something is that may move: `text` is a list of addresses, separated by commas, or
+ * file:PATH with a file whose first line has them. AT_ERR_MISSING: there is no such file (yet). */
 at_err at_net_list_read(const char *text, char list[AT_NET_LIST_SIZE], at_fail *fail);
 
 /* Copies the first address of a list and returns the rest of the list. */

@@ -15,7 +15,7 @@ uint32_t at_run_workers_here(const at_world *world, const at_world_context *cont
     return world->workers_here ? world->workers_here(context) : context->plan->workers;
 }
 
-/* The folder is taken from the path of the checkpoint, because not every rank knows it otherwise. */
+/* The folder is taken from the path of the checkpoint: not every rank knows it otherwise. */
 bool at_run_has_result(const at_checkpoint *checkpoint)
 {
     char    path[sizeof checkpoint->path + 16];

@@ -54,8 +54,8 @@ static at_err measure_trips(probe *p, at_ns duration, at_net_path *path, at_fail
     return AT_OK;
 }
 
-/* Larger and larger messages until one takes a quarter of the time, since a connection needs a while
- * to reach its full speed; then the best of several. */
+/* Larger and larger messages until one takes a quarter of the time, since a connection needs a
+ * while to reach its full speed; then the best of several. */
 static at_err measure_rate(probe *p, bool up, const at_net_path *path, at_ns duration, double *rate,
                            at_fail *fail)
 {

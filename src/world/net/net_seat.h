@@ -1,4 +1,4 @@
-/* net_seat.h - a connection to a hub, for our own workers and measurements. Internal to world/net. */
+/* net_seat.h - a connection to a hub, for workers and measurements. Internal to world/net. */
 #ifndef AT_WORLD_NET_NET_SEAT_H
 #define AT_WORLD_NET_NET_SEAT_H
 

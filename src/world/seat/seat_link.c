@@ -236,7 +236,7 @@ static at_err dial_one(at_seat *s, const char *hub, at_fail *fail)
     return greet(s, fail);
 }
 
-/* A hub that stands by does not listen before it has taken over, so the first that answers is it. */
+/* A hub that stands by does not listen before it has taken over: the first that answers is it. */
 at_err at_seat_dial(at_seat *s, const char *hub, at_fail *fail)
 {
     char        list[AT_NET_LIST_SIZE], address[AT_NET_TEXT_SIZE];
