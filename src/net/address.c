@@ -6,11 +6,14 @@
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/text.h"
 
-static const char TLS[] = "tls://";
+static const char TLS[] = "tls://", IN_FILE[] = "file:";
 
 static const char *without_scheme(const char *text)
 {
@@ -20,6 +23,7 @@ static const char *without_scheme(const char *text)
 bool at_net_is_address(const char *text)
 {
     const char *rest = without_scheme(text);
+    if (strncmp(text, IN_FILE, sizeof IN_FILE - 1) == 0) return true;
     return rest != text || (strchr(rest, ':') && !strchr(rest, '/'));
 }
 
@@ -52,6 +56,37 @@ at_err at_net_address_parse(const char *text, at_net_address *address, at_fail *
     snprintf(address->port, sizeof address->port, "%d", (int)port);
     return AT_OK;
 }
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+at_err at_net_list_read(const char *text, char list[AT_NET_LIST_SIZE], at_fail *fail)
+{
+    unsigned char *bytes;
+    size_t         size;
+    const char    *path = text + sizeof IN_FILE - 1;
+    if (strncmp(text, IN_FILE, sizeof IN_FILE - 1) != 0) {
+        int length = snprintf(list, AT_NET_LIST_SIZE, "%s", text);
+        return length < AT_NET_LIST_SIZE ? AT_OK : refuse(text, fail);
+    }
+    if (access(path, F_OK) != 0)
+        return at_fail_set(fail, AT_ERR_MISSING, "start a hub with the same --hub-file",
+                           "%.200s does not exist: no hub has written it", path);
+    AT_TRY(at_file_read(path, AT_NET_LIST_SIZE - 1, &bytes, &size, fail));
+    snprintf(list, AT_NET_LIST_SIZE, "%s", (const char *)bytes);
+    list[strcspn(list, "\r\n")] = '\0';
+    free(bytes);
+    return AT_OK;
+}
+
+const char *at_net_list_next(const char *list, char address[AT_NET_TEXT_SIZE])
+{
+    size_t length = strcspn(list, ",");
+    assert(list);
+    snprintf(address, AT_NET_TEXT_SIZE, "%.*s", (int)length, list);
+    return list + length + (list[length] == ',');
+}
+
+/* ---- sockets --------------------------------------------------------------------------------- */
 
 void at_net_show(const struct sockaddr_storage *socket, char text[AT_NET_TEXT_SIZE])
 {

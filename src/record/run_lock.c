@@ -100,6 +100,7 @@ static at_err try_lock(const char *folder, at_run_lock *lock, at_fail *fail)
     if (!error && !is_current(lock->path, fd)) error = EAGAIN;
     if (!error || has_no_locks(error)) {
         lock->fd = fd;
+        lock->exclusive = !error;
         return AT_OK;
     }
     at_err err = AT_OK;

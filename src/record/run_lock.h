@@ -9,11 +9,14 @@
 #ifndef AT_RECORD_RUN_LOCK_H
 #define AT_RECORD_RUN_LOCK_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 typedef struct at_run_lock {
     int   fd;
-    char *path; /* NULL: not taken */
+    char *path;      /* NULL: not taken */
+    bool  exclusive; /* false: the file system has no locks, so that others may have it too */
 } at_run_lock;
 
 /* Locks an existing folder. AT_ERR_USAGE when another run has it, with its process id;

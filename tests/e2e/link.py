@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 import support
-from support import mpi
+from support import mpi, net
 
 SHORT = ("--seconds", "20ms", "--quiet")
 PLACE = {"round_seconds", "rounds_per_second", "bytes_per_second", "share"}
@@ -72,6 +72,62 @@ class Local(Link):
             with self.subTest(words=words):
                 ended = self.anytime("link", *arguments, code=support.USAGE)
                 self.assert_complaint(ended, words)
+
+
+class Path(net.TestCase):
+    """The path to a hub, which may be waiting for workers or training."""
+
+    def measure(self, hub, *arguments, scheme=""):
+        ended = self.anytime("link", scheme + hub.address(), "--token", hub.token, "--seconds",
+                             "50ms", "--json", *arguments)
+        return json.loads(ended.out)
+
+    def test_a_waiting_and_a_training_hub_answer_and_the_run_goes_on(self):
+        hub = self.hub(*support.SMALL, "--quiet", "--eval-every", 0, "--seconds", "120s",
+                       "--sample-time", "100us")
+        plain = self.measure(hub, "--sizes", "4k,1M")
+        self.assertEqual((plain["world"], plain["encrypted"], plain["workers"]),
+                         ("net", False, 1))
+        worker = self.work(hub)
+        hub.wait_steps(3)
+        crowded = self.measure(hub, "--sizes", "1M", "--workers", 10, scheme="tls://")
+        self.assertTrue(crowded["encrypted"])
+        for shown in (plain, crowded):
+            trip = shown["round_trip_seconds"]
+            self.assertLess(0, trip["min"])
+            self.assertLessEqual(trip["min"], trip["p50"])
+            self.assertLess(0, shown["join_seconds"])
+            for row in shown["sizes"]:
+                moved = shown["workers"] * row["bytes"]
+                wire = moved / shown["up_bytes_per_second"] + moved / shown["down_bytes_per_second"]
+                self.assertAlmostEqual(row["step_seconds"] / (trip["p50"] + wire), 1, places=6)
+                self.assertAlmostEqual(row["round_seconds"] / row["step_seconds"], 9, places=6)
+                self.assertLess(trip["p50"], row["step_seconds_bf16"])
+                self.assertLess(trip["p50"], row["step_seconds_topk"])
+                self.assertTrue(row["suits"])
+            self.assertTrue(shown["advice"].startswith("Compression "))
+        hub.wait_steps(hub.steps() + 3)
+        hub.process.terminate()
+        self.assertEqual(hub.wait().code, support.STOPPED)
+        self.assert_ends(worker)
+
+    def test_a_table_is_printed(self):
+        hub = self.hub(*support.SMALL, "--quiet", "--steps", 1)
+        shown = self.anytime("link", hub.address(), "--token", hub.token, "--seconds", "20ms").out
+        for word in ("Path to", "round trip", "to the hub", "bf16", "suits", "Compression"):
+            self.assertIn(word, shown)
+
+    def test_without_the_token_nothing_is_measured(self):
+        hub = self.hub(*support.SMALL, "--quiet", "--steps", 1)
+        other = self.folder / "other"
+        other.write_text("0123456789abcdef\n")
+        for arguments, code, words in (
+                ((hub.address(),), support.USAGE, "no token"),
+                ((hub.address(), "--token", other), support.USAGE, "token"),
+                ((hub.address(), "b:1", "--token", other), support.USAGE, "unexpected"),
+                (("127.0.0.1:1", "--token", hub.token), support.MISSING, "no hub")):
+            ended = self.anytime("link", *arguments, code=code)
+            self.assert_complaint(ended, words)
 
 
 @unittest.skipUnless(mpi.MPIRUN, "there is no mpirun here (apt-get install openmpi-bin)")

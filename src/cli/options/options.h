@@ -62,6 +62,7 @@ typedef struct at_settings {
     at_ns       trace_from;
     const char *listen, *token, *hub_file;
     at_ns       reconnect;
+    bool        standby;
     const char *log_dir;
     int64_t     restarts;
     bool        watch, open, once;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "cli/launch.h"
 #include "cli/options/inherit.h"
@@ -14,6 +15,9 @@
 #include "cli/verbs/train.h"
 #include "cli/verbs/verbs.h"
 #include "record/run_lock.h"
+#include "world/core/run_checks.h"
+
+static const at_ns LOOK_EVERY = AT_MS(200);
 
 /* ---- where it is ----------------------------------------------------------------------------- */
 
@@ -124,14 +128,45 @@ static at_err begin_run(at_parsed *parsed, const char *command, at_fail *fail)
     return err;
 }
 
+/* ---- standing by ----------------------------------------------------------------------------- */
+
+/* Waits until the hub that has the run ends, however it ends: its lock is free then. */
+static at_err stand_by(const char *run, at_run_lock *lock, at_fail *fail)
+{
+    bool   told = false;
+    at_err err;
+    while ((err = at_run_lock_take(run, lock, fail)) == AT_ERR_USAGE) {
+        if (!told) fprintf(stderr, "anytime: standing by; %s\n", fail->text);
+        told = true;
+        at_clock_sleep_until(at_clock_now() + LOOK_EVERY);
+    }
+    if (err || lock->exclusive) return err;
+    at_run_lock_release(lock);
+    return at_fail_set(fail, AT_ERR_FAILED, "use a shared folder with locks, such as NFS 4",
+                       "%s is on a file system without locks: nobody can tell whether the hub "
+                       "that writes to it is alive",
+                       run);
+}
+
+/* A hub that has ended in order has written the result of its last checkpoint. */
+static bool has_ended(const at_checkpoint *checkpoint)
+{
+    if (!at_run_has_result(checkpoint)) return false;
+    fprintf(stderr, "anytime: the run has ended at step %llu; there is nothing to take over\n",
+            (unsigned long long)checkpoint->snapshot->version);
+    return true;
+}
+
 static at_err resume_run(at_parsed *parsed, const char *command, at_fail *fail)
 {
     at_checkpoint checkpoint = {0};
     at_run_lock   lock = {0};
     const char   *run = parsed->settings.resume;
-    AT_TRY(at_run_lock_take(run, &lock, fail));
+    bool          waits = parsed->settings.standby;
+    AT_TRY(waits ? stand_by(run, &lock, fail) : at_run_lock_take(run, &lock, fail));
     at_err err = at_resume_open(parsed, &checkpoint, fail);
-    if (!err) {
+    bool   ended = !err && waits && has_ended(&checkpoint);
+    if (!err && !ended) {
         const char *world = json_string_value(json_object_get(checkpoint.state, "world"));
         bool        programs = world && strcmp(world, "seat") == 0;
         err = run_in(parsed, command, run, &checkpoint, !programs, fail);
@@ -144,6 +179,10 @@ static at_err resume_run(at_parsed *parsed, const char *command, at_fail *fail)
 at_err at_verb_hub(at_parsed *parsed, const char *command, at_fail *fail)
 {
     AT_TRY(at_options_refuse_words(parsed, fail));
+    if (parsed->settings.standby && !parsed->settings.resume)
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "add --resume RUN, with the folder of that hub's run",
+                           "--standby needs the run of the hub that it stands by for");
     if (parsed->settings.resume) return resume_run(parsed, command, fail);
     return begin_run(parsed, command, fail);
 }

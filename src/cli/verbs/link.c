@@ -3,7 +3,11 @@
  *     rounds with P floats and no computation (world/core/empty_round.h)
  *     ─► local: compared with the same loops in one process; then with more and more workers
  *     ─► MPI, under a launcher: compared with a plain ping-pong of the same size
+ *
+ * With an address it measures the path to a hub instead (link_path.c).
  */
+#include "cli/verbs/link.h"
+
 #include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -14,10 +18,11 @@
 #include "cli/loading_progress.h"
 #include "cli/output.h"
 #include "cli/verbs/verbs.h"
+#include "net/address.h"
 #include "world/core/empty_round.h"
 #include "world/core/run.h"
 
-enum { SIZES_MAX = 16, SCALES_MAX = 17 };
+enum { SCALES_MAX = 17 };
 
 /* Median seconds per round for one size. */
 typedef struct link_size {
@@ -40,7 +45,7 @@ typedef struct link_report {
     uint32_t   workers; /* MPI: ranks other than the hub */
     uint32_t   cores;
     double     trip_polling, trip_sleeping; /* seconds of an empty round trip */
-    link_size  size[SIZES_MAX];
+    link_size  size[AT_LINK_SIZES_MAX];
     uint32_t   sizes;
     size_t     scale_floats;
     link_scale scale[SCALES_MAX];
@@ -71,25 +76,35 @@ typedef struct link {
 
 /* ---- what to measure ------------------------------------------------------------------------- */
 
-static at_err add_size(link_report *r, const char *word, at_fail *fail)
+static at_err add_size(const char *word, size_t *floats, uint32_t *count, at_fail *fail)
 {
     int64_t bytes;
     if (!at_text_whole(word, &bytes) || bytes < (int64_t)sizeof(float) || bytes > BYTES_MAX)
         return at_fail_set(fail, AT_ERR_USAGE, "write bytes as 4k,1M,100M",
                            "--sizes: '%s' is not a size from 4 bytes to 2 GB", word);
-    if (r->sizes == SIZES_MAX)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--sizes: more than %d", SIZES_MAX);
-    r->size[r->sizes++].floats = (size_t)bytes / sizeof(float);
+    if (*count == AT_LINK_SIZES_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--sizes: more than %d", AT_LINK_SIZES_MAX);
+    floats[(*count)++] = (size_t)bytes / sizeof(float);
+    return AT_OK;
+}
+
+at_err at_link_sizes(const char *text, size_t floats[AT_LINK_SIZES_MAX], uint32_t *count,
+                     at_fail *fail)
+{
+    char copy[256], *rest = copy, *word;
+    *count = 0;
+    if (strlen(text) >= sizeof copy)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--sizes is too long");
+    snprintf(copy, sizeof copy, "%s", text);
+    while ((word = strsep(&rest, ","))) AT_TRY(add_size(word, floats, count, fail));
     return AT_OK;
 }
 
 static at_err read_sizes(link_report *r, const char *text, at_fail *fail)
 {
-    char copy[256], *rest = copy, *word;
-    if (strlen(text) >= sizeof copy)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--sizes is too long");
-    snprintf(copy, sizeof copy, "%s", text);
-    while ((word = strsep(&rest, ","))) AT_TRY(add_size(r, word, fail));
+    size_t floats[AT_LINK_SIZES_MAX];
+    AT_TRY(at_link_sizes(text, floats, &r->sizes, fail));
+    for (uint32_t i = 0; i < r->sizes; i++) r->size[i].floats = floats[i];
     return AT_OK;
 }
 
@@ -263,7 +278,7 @@ static json_t *report_json(const link_report *r)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static void add_bytes(at_table *table, double bytes)
+void at_link_add_bytes(at_table *table, double bytes)
 {
     if (bytes >= 1e6)
         at_table_add(table, "%.3g MB", bytes / 1e6);
@@ -271,9 +286,11 @@ static void add_bytes(at_table *table, double bytes)
         at_table_add(table, "%.3g kB", bytes / 1e3);
 }
 
-static void add_time(at_table *table, double seconds)
+void at_link_add_time(at_table *table, double seconds)
 {
-    if (seconds >= 1e-3)
+    if (seconds >= 1)
+        at_table_add(table, "%.3g s", seconds);
+    else if (seconds >= 1e-3)
         at_table_add(table, "%.3g ms", seconds * 1e3);
     else
         at_table_add(table, "%.3g us", seconds * 1e6);
@@ -286,14 +303,14 @@ static void add_share(at_table *table, double limit, double seconds)
 
 static void add_size_row(at_table *table, const link_report *r, const link_size *s)
 {
-    add_bytes(table, bytes_of(s->floats));
-    add_time(table, s->loops);
-    add_time(table, r->mpi ? s->trip : s->solo);
+    at_link_add_bytes(table, bytes_of(s->floats));
+    at_link_add_time(table, s->loops);
+    at_link_add_time(table, r->mpi ? s->trip : s->solo);
     if (r->mpi)
-        add_time(table, s->bare);
+        at_link_add_time(table, s->bare);
     else
         add_share(table, s->loops, s->solo);
-    add_time(table, s->world);
+    at_link_add_time(table, s->world);
     add_share(table, r->mpi ? s->bare : s->loops, s->world);
     at_table_add(table, "%.0f", fraction(1, s->world));
     at_table_add(table, "%.3g", fraction(bytes_of(s->floats), s->world) / 1e9);
@@ -326,9 +343,9 @@ static at_err print_scales(const link_report *r, at_fail *fail)
     for (uint32_t i = 0; table && i < r->scales; i++) {
         const link_scale *c = &r->scale[i];
         at_table_add(table, "%u", c->workers);
-        add_time(table, c->round);
+        at_link_add_time(table, c->round);
         at_table_add(table, "%.0f", fraction(1, c->round));
-        add_time(table, c->round / c->workers);
+        at_link_add_time(table, c->round / c->workers);
     }
     return at_print_table_take(table, fail);
 }
@@ -370,6 +387,7 @@ at_err at_verb_link(at_parsed *parsed, const char *command, at_fail *fail)
     const at_settings *s = &parsed->settings;
     static link        l; /* runs point into it */
     (void)command;
+    if (parsed->words > 0 && at_net_is_address(parsed->word[0])) return at_link_path(parsed, fail);
     AT_TRY(at_options_refuse_words(parsed, fail));
     l = (link){.launcher = at_launcher_detect(),
                .duration = s->seconds > 0 ? s->seconds : DURATION};

@@ -31,14 +31,16 @@ const at_verb at_verbs[] = {
      "\n"
      "  anytime hub --listen 0.0.0.0:7000 --model mnist-cnn --data mnist --workers 4\n"
      "  anytime hub --listen 0.0.0.0:7000 --strategy amb --epochs 3 --workers 4   programs\n"
-     "  anytime hub --listen 0.0.0.0:7000 --resume runs/my-run\n",
+     "  anytime hub --listen 0.0.0.0:7000 --resume runs/my-run\n"
+     "  anytime hub --listen 0.0.0.0:7000 --resume /shared/run --standby   take over if it dies\n",
      AT_FOR_TRAIN | AT_FOR_HUB, at_verb_hub},
-    {"work", "ADDRESS:PORT --token FILE", "Work for a hub on another machine",
-     "Joins the hub at this address, loads the model and the data that it trains, and computes\n"
-     "until the run is over. If the connection is lost, it tries to reconnect. FILE is a copy of\n"
-     "the hub's RUN/token.\n"
+    {"work", "ADDRESS:PORT ... --token FILE", "Work for a hub on another machine",
+     "Joins the hub at this address (of several, the first that answers), loads the model and the\n"
+     "data that it trains, and computes until the run is over. If the connection is lost, it\n"
+     "tries to reconnect. FILE is a copy of the hub's RUN/token.\n"
      "\n"
      "  anytime work 10.0.0.7:7000 --token token\n"
+     "  anytime work 10.0.0.7:7000 10.0.0.8:7000 --token token        a hub and its standby\n"
      "  anytime work --hub-file /shared/hub --token /shared/token     wait for the file\n",
      AT_FOR_WORK, at_verb_work},
     {"simulate", "[options]", "Train in virtual time, with any number of workers on one core",
@@ -92,14 +94,16 @@ const at_verb at_verbs[] = {
      "  anytime slices --model mnist-cnn --data fashion-mnist\n"
      "  anytime slices --model cifar10-cnn --data cifar10 --batches 256,512 --repeats 5\n",
      AT_FOR_SLICES, at_verb_slices},
-    {"link", "[options]", "Measure the cost of messages between hub and workers",
+    {"link", "[ADDRESS:PORT] [options]", "Measure the cost of messages between hub and workers",
      "Times rounds that transfer parameters and gradients of several sizes but compute nothing:\n"
      "with one worker process, within a single process (as `train --workers 0` works), and as\n"
      "plain loops over memory, the lower bound for both. Then measures one size with increasing\n"
-     "numbers of workers.\n"
+     "numbers of workers. With the address of a hub: measures the path to it, and shows what\n"
+     "steps of models of several sizes would cost there.\n"
      "\n"
      "  anytime link\n"
-     "  anytime link --sizes 1M,10M --workers 16 --seconds 2\n",
+     "  anytime link --sizes 1M,10M --workers 16 --seconds 2\n"
+     "  anytime link 10.0.0.7:7000 --token token       the network, from a worker's machine\n",
      AT_FOR_LINK, at_verb_link},
     {"report", "RUN...", "Show recorded runs side by side: table, plots, web page",
      "RUN is the folder of a finished run. The plots are those of `compare`, with one color per\n"

@@ -15,9 +15,8 @@ uint32_t at_run_workers_here(const at_world *world, const at_world_context *cont
     return world->workers_here ? world->workers_here(context) : context->plan->workers;
 }
 
-/* Whether the result of the run up to this step was written. The folder is taken from the path of
- * the checkpoint, because not every rank knows it otherwise. */
-static bool has_result(const at_checkpoint *checkpoint)
+/* The folder is taken from the path of the checkpoint: not every rank knows it otherwise. */
+bool at_run_has_result(const at_checkpoint *checkpoint)
 {
     char    path[sizeof checkpoint->path + 16];
     at_text text = at_text_in(path, sizeof path);
@@ -68,7 +67,7 @@ static at_err check_resume(const at_run_options *o, const at_plan *plan, at_fail
     bool               targets = limits->targets > 0;
     for (uint32_t i = 0; i < limits->targets; i++) targets = targets && snapshot->target[i].hit;
     if (!steps && !samples && !time && !targets) return AT_OK;
-    if (!has_result(o->resume)) return AT_OK;
+    if (!at_run_has_result(o->resume)) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE,
                        "raise the limit with --steps, --epochs, --samples, --seconds or --target",
                        "the run has already reached its limit: step %llu, %llu samples, %.1f s",

@@ -8,14 +8,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "message/message.h"
 #include "world/core/local_steps.h"
 #include "world/mpi/mpi_world.h"
+#include "world/net/net_seat.h"
 #include "world/process/alive.h"
-#include "world/seat/seat_client.h"
 
-enum { ADDRESS_SIZE = 300, EVICTIONS_MAX = 5 };
+enum { EVICTIONS_MAX = 5 };
 static const at_ns ANSWER_TIME = AT_SEC(30);
 static const at_ns SEAT_TIME = AT_SEC(600); /* the hub may wait for others, or load its data */
 static const at_ns PAUSE_MIN = AT_MS(50), PAUSE_MAX = AT_SEC(2);
@@ -24,8 +23,7 @@ static const at_seat_part nothing = {0};
 
 /* ---- one connection -------------------------------------------------------------------------- */
 
-/* The message that the hub sends next. */
-static at_err hear(at_seat *s, at_seat_message_kind wanted, at_ns patience, at_fail *fail)
+at_err at_net_hear(at_seat *s, at_seat_message_kind wanted, at_ns patience, at_fail *fail)
 {
     at_ns until = at_clock_now() + patience;
     if (s->inbox.complete) at_seat_inbox_next(&s->inbox);
@@ -41,25 +39,6 @@ static at_err hear(at_seat *s, at_seat_message_kind wanted, at_ns patience, at_f
                        "an unexpected message from the hub");
 }
 
-/* The address, from the file if there is one: a hub that was started again may be elsewhere. */
-static at_err find_hub(const at_net_join *join, char address[ADDRESS_SIZE], at_fail *fail)
-{
-    unsigned char *bytes;
-    size_t         size;
-    if (!join->hub_file) {
-        snprintf(address, ADDRESS_SIZE, "%.299s", join->hub);
-        return AT_OK;
-    }
-    if (access(join->hub_file, F_OK) != 0)
-        return at_fail_set(fail, AT_ERR_MISSING, "start a hub with the same --hub-file",
-                           "%.200s does not exist: no hub has written it", join->hub_file);
-    AT_TRY(at_file_read(join->hub_file, ADDRESS_SIZE - 1, &bytes, &size, fail));
-    snprintf(address, ADDRESS_SIZE, "%s", (const char *)bytes);
-    address[strcspn(address, "\r\n")] = '\0';
-    free(bytes);
-    return AT_OK;
-}
-
 static at_err read_token(const at_net_join *join, char token[AT_TOKEN_SIZE], at_fail *fail)
 {
     if (access(join->token_file, R_OK) == 0) return at_token_file(join->token_file, token, fail);
@@ -68,15 +47,12 @@ static at_err read_token(const at_net_join *join, char token[AT_TOKEN_SIZE], at_
                        "%.200s: cannot read the token of the hub", join->token_file);
 }
 
-/* Connects and proves the token. */
-static at_err open_seat(const at_net_join *join, at_seat *s, at_fail *fail)
+at_err at_net_open_seat(const at_net_join *join, at_seat *s, at_fail *fail)
 {
-    char address[ADDRESS_SIZE];
     s->fd = -1;
-    AT_TRY(find_hub(join, address, fail));
     AT_TRY(read_token(join, s->token, fail));
-    AT_TRY(at_seat_dial(s, address, fail));
-    AT_TRY(hear(s, AT_SEAT_CHALLENGE, ANSWER_TIME, fail));
+    AT_TRY(at_seat_dial(s, join->hub, fail));
+    AT_TRY(at_net_hear(s, AT_SEAT_CHALLENGE, ANSWER_TIME, fail));
     return at_seat_answer(s, fail);
 }
 
@@ -136,7 +112,7 @@ static bool tries_again(const at_net_join *join, patience *p, const at_fail *fai
 static at_err ask(at_seat *s, json_t **options, at_fail *fail)
 {
     AT_TRY(at_seat_tell(s, AT_SEAT_ASK_JOB, nothing, nothing, at_clock_now() + ANSWER_TIME, fail));
-    AT_TRY(hear(s, AT_SEAT_JOB, SEAT_TIME, fail));
+    AT_TRY(at_net_hear(s, AT_SEAT_JOB, SEAT_TIME, fail));
     *options = json_loadb((const char *)s->inbox.bytes, s->inbox.size, 0, NULL);
     if (json_is_object(*options)) return AT_OK;
     return at_fail_set(fail, AT_ERR_FORMAT, "use the same version of anytime everywhere",
@@ -150,7 +126,7 @@ at_err at_net_ask_job(const at_net_join *join, json_t **options, at_fail *fail)
         at_seat *s = calloc(1, sizeof *s);
         if (!s) return at_fail_memory(fail);
         *options = NULL;
-        at_err err = open_seat(join, s, fail);
+        at_err err = at_net_open_seat(join, s, fail);
         if (!err) err = ask(s, options, fail);
         at_seat_leave(&s);
         if (err) json_decref(*options);
@@ -262,9 +238,9 @@ static void compute(worker *w)
 static at_err join_once(worker *w, bool *joined, at_fail *fail)
 {
     at_seat *s = w->seat;
-    AT_TRY(open_seat(w->context->joins, s, fail));
+    AT_TRY(at_net_open_seat(w->context->joins, s, fail));
     AT_TRY(say_hello(w, fail));
-    AT_TRY(hear(s, AT_SEAT_WELCOME, SEAT_TIME, fail));
+    AT_TRY(at_net_hear(s, AT_SEAT_WELCOME, SEAT_TIME, fail));
     AT_TRY(take_welcome(w, fail));
     AT_TRY(open_task(w, fail));
     *joined = true;

@@ -17,8 +17,7 @@
 
 /* Where a worker joins. */
 typedef struct at_net_join {
-    const char *hub;               /* ADDRESS:PORT */
-    const char *hub_file;          /* instead: a file with it, which is read before each attempt */
+    const char *hub;               /* see at_net_list_read; a file is read before each attempt */
     const char *token_file;        /* a copy of RUN/token */
     at_ns       reconnect;         /* how long it tries to reach a hub */
     void (*say)(const char *text); /* tells the user; NULL: nobody listens */

@@ -44,7 +44,7 @@ struct at_seat {
     uint32_t      arrivals;   /* messages of rounds */
     bool          has_params; /* the first have arrived */
     bool          reporting;  /* a report is being sent */
-    char          hub[AT_NET_TEXT_SIZE];
+    char          hub[AT_NET_LIST_SIZE];
     bool          rejoining; /* the connection was lost, and another one is tried */
     at_ns         reconnect; /* for how long; 0: never */
     at_ns         rejoin_until, rejoin_at, rejoin_pause;

@@ -301,6 +301,7 @@ static at_err take_engine(at_seat_hub *h, const at_guest *g, at_fail *fail)
 static at_err take_hello(at_seat_hub *h, at_guest *g, at_fail *fail)
 {
     if (g->inbox.kind == AT_SEAT_ASK_JOB) return tell_job(h, g, fail);
+    if (g->inbox.kind == AT_SEAT_PROBE) return at_seat_net_answer(g, fail);
     if (g->inbox.kind == AT_SEAT_OWN_HELLO) return take_own_hello(h, g, fail);
     if (h->job)
         return at_fail_set(fail, AT_ERR_USAGE,

@@ -158,6 +158,9 @@ void at_seat_net_poll(at_seat_hub *hub);
  * to the memory of the seat. */
 at_err at_seat_net_read(at_guest *guest, at_fail *fail);
 
+/* Answers a PROBE. */
+at_err at_seat_net_answer(at_guest *guest, at_fail *fail);
+
 /* A place for a connection; NULL: there is none. */
 at_guest *at_seat_hub_place(at_seat_hub *hub);
 

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -127,4 +128,23 @@ at_err at_seat_net_read(at_guest *g, at_fail *fail)
     }
     g->ready = false;
     return AT_OK;
+}
+
+/* ---- measurements ---------------------------------------------------------------------------- */
+
+at_err at_seat_net_answer(at_guest *g, at_fail *fail)
+{
+    uint64_t size;
+    if (g->inbox.size < sizeof size)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message");
+    memcpy(&size, g->inbox.bytes, sizeof size);
+    bool slow = g->remote.link && g->remote.link->queued > AT_SEAT_PROBE_MAX;
+    if (size > AT_SEAT_PROBE_MAX || slow)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "a probe that wants too many bytes");
+    void *bytes = calloc(size + 1, 1);
+    if (!bytes) return at_fail_memory(fail);
+    at_err err = at_seat_hub_send(g, AT_SEAT_PROBE, (at_seat_part){0}, (at_seat_part){bytes, size},
+                                  NULL, fail);
+    free(bytes);
+    return err;
 }

@@ -217,7 +217,7 @@ static at_err greet(at_seat *s, at_fail *fail)
     return at_link_post(s->link, AT_SEAT_GREETING, &greeting, sizeof greeting, NULL, 0, fail);
 }
 
-at_err at_seat_dial(at_seat *s, const char *hub, at_fail *fail)
+static at_err dial_one(at_seat *s, const char *hub, at_fail *fail)
 {
     at_net_address   address;
     at_link_receiver receiver = {.self = s,
@@ -234,6 +234,20 @@ at_err at_seat_dial(at_seat *s, const char *hub, at_fail *fail)
     bool encrypts = address.encrypted || !loopback;
     AT_TRY(at_link_connected(fd, s->tls, encrypts, &receiver, &s->link, fail));
     return greet(s, fail);
+}
+
+/* A hub that stands by does not listen before it has taken over: the first that answers is it. */
+at_err at_seat_dial(at_seat *s, const char *hub, at_fail *fail)
+{
+    char        list[AT_NET_LIST_SIZE], address[AT_NET_TEXT_SIZE];
+    const char *rest = list;
+    at_err      err;
+    AT_TRY(at_net_list_read(hub, list, fail));
+    do {
+        rest = at_net_list_next(rest, address);
+        err = dial_one(s, address, fail);
+    } while (err == AT_ERR_MISSING && *rest);
+    return err;
 }
 
 at_err at_seat_link_memory(at_seat *s, uint32_t slots, at_fail *fail)

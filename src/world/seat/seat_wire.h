@@ -5,6 +5,8 @@
  *     seat ──PROOF──►      hub      digest of that number and the token
  *     seat ──ASK_JOB──►    hub      only our own workers: what is trained?
  *     hub  ──JOB──►        seat     the options of the run as JSON
+ *     seat ──PROBE──►      hub      how many bytes to answer with, and any bytes; instead of HELLO
+ *     hub  ──PROBE──►      seat     that many bytes
  *     seat ──HELLO──►      hub      its spec (seat_spec.h) as JSON, or of our own the job's hashes
  *     seat ──READY──►      hub      only our own workers: the engine is loaded
  *     hub  ──ASK_PARAMS──► seat     only the one whose spec counts
@@ -41,8 +43,9 @@ enum {
     AT_SEAT_PROTOCOL = 4, /* increases with every change of a message */
     AT_SEAT_DIGEST = 32,
     AT_SEAT_NONCE = 16,
-    AT_SEAT_FDS = 3,  /* of a WELCOME: parameters, bells, seat */
-    AT_SEAT_RULES = 4 /* of a WELCOME */
+    AT_SEAT_FDS = 3,             /* of a WELCOME: parameters, bells, seat */
+    AT_SEAT_RULES = 4,           /* of a WELCOME */
+    AT_SEAT_PROBE_MAX = 15 << 20 /* bytes of a PROBE, and of its answer */
 };
 
 /* The families of rules that a worker follows. */
@@ -72,6 +75,7 @@ typedef enum at_seat_message_kind {
     AT_SEAT_NET_NEWS,
     AT_SEAT_NET_REPORT,
     AT_SEAT_NET_WORD,
+    AT_SEAT_PROBE,
     AT_SEAT_MESSAGE_KINDS
 } at_seat_message_kind;
 

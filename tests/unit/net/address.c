@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,6 +57,43 @@ static void paths_of_sockets_are_no_addresses(void **state)
     assert_false(at_net_is_address("/run/hub"));
     assert_false(at_net_is_address("runs/a:b/hub"));
     assert_false(at_net_is_address("hub"));
+}
+
+static void a_list_gives_its_addresses_one_by_one(void **state)
+{
+    (void)state;
+    char        list[AT_NET_LIST_SIZE], one[AT_NET_TEXT_SIZE];
+    at_fail     fail = {0};
+    const char *rest = list;
+    assert_int_equal(at_net_list_read("a:1,tls://[::1]:2", list, &fail), AT_OK);
+    rest = at_net_list_next(rest, one);
+    assert_string_equal(one, "a:1");
+    rest = at_net_list_next(rest, one);
+    assert_string_equal(one, "tls://[::1]:2");
+    assert_string_equal(rest, "");
+    memset(list, 'x', sizeof list - 1);
+    list[sizeof list - 1] = '\0';
+    char longer[sizeof list + 8];
+    snprintf(longer, sizeof longer, "%sxxx", list);
+    assert_int_equal(at_net_list_read(longer, list, &fail), AT_ERR_USAGE);
+}
+
+static void a_file_has_the_list_on_its_first_line(void **state)
+{
+    (void)state;
+    char    list[AT_NET_LIST_SIZE], path[] = "/tmp/anytime-hub-XXXXXX", text[64];
+    at_fail fail = {0};
+    int     fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "a:1,b:2\nc:3\n", 12), 12);
+    close(fd);
+    snprintf(text, sizeof text, "file:%s", path);
+    assert_true(at_net_is_address(text));
+    assert_int_equal(at_net_list_read(text, list, &fail), AT_OK);
+    assert_string_equal(list, "a:1,b:2");
+    unlink(path);
+    assert_int_equal(at_net_list_read(text, list, &fail), AT_ERR_MISSING);
+    assert_non_null(strstr(fail.hint, "--hub-file"));
 }
 
 static struct sockaddr_storage socket_of(const char *text)
@@ -118,6 +157,8 @@ int main(void)
         cmocka_unit_test(hosts_and_ports_are_told_apart),
         cmocka_unit_test(what_is_no_address_is_refused),
         cmocka_unit_test(paths_of_sockets_are_no_addresses),
+        cmocka_unit_test(a_list_gives_its_addresses_one_by_one),
+        cmocka_unit_test(a_file_has_the_list_on_its_first_line),
         cmocka_unit_test(only_this_machine_is_on_its_loopback),
         cmocka_unit_test(a_port_that_is_taken_is_said_to_be_taken),
     };
