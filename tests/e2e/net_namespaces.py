@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Machines on a bad network: late, lost and overtaken packets, slow cables, partitions that heal and
-one that does not, a new address. Every run ends, and its ledger adds up.
+"""Machines on a bad network: late, lost and overtaken packets, slow cables, partitions that heal
+and one that does not, a new address. Every run ends, and its ledger adds up.
 
 All strategies run at the same time on the same machines: a hub each on the first one, a worker each
 on the others.
