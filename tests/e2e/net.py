@@ -46,16 +46,17 @@ class Elastic(net.TestCase):
         hub.wait_until(lambda: sum(row["state"] == "working" for row in hub.workers().values())
                        == count, f"{count} workers are there")
 
-    def test_from_one_worker_to_four_and_down_to_two(self):
+    def test_from_one_worker_to_eight_and_down_to_two(self):
         for strategy in ("fmb", "amb", "async", "ssp", "dbs"):
             with self.subTest(strategy=strategy):
                 hub = self.hub(*JOB, "--workers", 1, "--strategy", strategy, "--seconds", "120s",
                                "--sample-time", "50us", "--record", "steps")
                 crowd = [self.work(hub)]
                 self.present(hub, 1)
-                crowd += [self.work(hub) for _ in range(3)]
-                self.present(hub, 4)
-                for process in crowd[:2]:
+                crowd += [self.work(hub) for _ in range(7)]
+                self.present(hub, 8)
+                hub.wait_steps(hub.steps() + 20)
+                for process in crowd[:6]:
                     process.kill()
                 self.present(hub, 2)
                 steps = hub.steps()
@@ -63,7 +64,7 @@ class Elastic(net.TestCase):
                 hub.signal(signal.SIGTERM)
                 ended = hub.wait()
                 self.assertEqual(ended.code, support.STOPPED, ended)
-                for process in crowd[2:]:
+                for process in crowd[6:]:
                     self.assert_ends(process)
                 self.assert_ledger(ended)
 

@@ -108,8 +108,10 @@ static void retire_file(at_seat_world *w, at_node id)
     bool             holds = hub->plan->release->holds && member->pieces_held > 0;
     assert(!hub->applying);
     bool earlier = holds && c->before.memory && hub->piece[id - 1].incarnation < c->incarnation;
-    at_seat_file_close(earlier ? &c->file : &c->before);
-    if (!earlier) c->before = c->file;
+    if (!holds || earlier) at_seat_file_close(&c->file);
+    if (earlier) return;
+    at_seat_file_close(&c->before);
+    c->before = c->file;
 }
 
 /* New memory for a new holder: the one before may still write to its own. */

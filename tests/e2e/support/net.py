@@ -10,12 +10,12 @@ from support.seats import WORKER
 class Hub(support.Run):
     """`anytime hub`; its address is in a file, as a user would share it."""
 
-    def __init__(self, arguments, folder, resume=False, listen="127.0.0.1:0"):
+    def __init__(self, arguments, folder, resume=False, listen="127.0.0.1:0", enter=()):
         self.hub_file = folder.with_name(folder.name + ".hub")
         self.token = folder / "token"
         self.hub_file.unlink(missing_ok=True)
         super().__init__(("--listen", listen, "--hub-file", self.hub_file, *arguments), folder,
-                         resume=resume, verb="hub")
+                         resume=resume, verb="hub", launcher=enter)
 
     def address(self):
         self.wait_until(self.hub_file.exists, "the hub says where it listens")
@@ -48,9 +48,9 @@ class TestCase(support.TestCase):
             process.kill()
             process.wait()
 
-    def work(self, hub, *arguments, scheme="", token=None):
-        """One of our own workers."""
-        return self.spawn((support.ANYTIME, "work", scheme + hub.address(), "--token",
+    def work(self, hub, *arguments, scheme="", token=None, enter=()):
+        """One of our own workers; `enter`: the words that put it on another machine."""
+        return self.spawn((*enter, support.ANYTIME, "work", scheme + hub.address(), "--token",
                            token or hub.token, *arguments), {processes.MARK: hub.mark})
 
     def program(self, hub, *arguments, scheme="", token=None):
