@@ -64,7 +64,8 @@ def test_the_table_has_one_row_per_entry_and_a_sentence_on_the_difference():
     assert "target" not in lines[0]
     assert [line.split()[0] for line in lines[2:4]] == ["fmb", "amb"]
     assert "±" in lines[2] and "[" in lines[3]
-    assert any(line.startswith("amb uses ") and "fmb" in line for line in lines), out
+    found = [line for line in lines if line.startswith("amb is ") and " fmb at " in line]
+    assert len(found) == 1 and " it uses " in found[0], out
     assert lines[-1] == "written to out"
     shown = [line for line in said.splitlines() if line.startswith("compare: run ")]
     assert len(shown) == 6, said
@@ -165,9 +166,86 @@ def test_a_sweep_says_which_value_is_best():
 
 
 def test_more_samples_per_second_do_not_hide_a_worse_model():
-    out, _ = compare("fmb:lr=0.3", "fmb:lr=1e-6,label=still", *SMALL, "--repeats", "1", "--out",
-                     "out")
-    assert "still uses " in out and "; accuracy at the end 0." in out, out
+    entries = ("fmb:lr=0.3,straggler=speed:1,4", "fmb:lr=1e-6,label=still")
+    out, _ = compare(*entries, "--world", "sim", *SMALL, "--out", "out")
+    assert "still is less accurate than fmb at equal time (" in out, out
+    assert ", although it uses 4.00x the samples per second" in out, out
+    out, _ = compare(*entries, "--world", "sim", *SMALL, "--record", "none", "--out", "bare")
+    assert "still is less accurate than fmb at the end (after 12.8ms against 51.2ms)" in out, out
+
+
+def evaluations(*path):
+    return [(float(row["time"]), float(row["accuracy"]), float(row["test_loss"]))
+            for row in rows_of(*path, "master_stats.csv") if row["accuracy"]]
+
+
+def at_time(points, seconds, column):
+    """Interpolated between evaluations."""
+    before = [point for point in points if point[0] <= seconds][-1]
+    after = next((point for point in points if point[0] > seconds), before)
+    share = (seconds - before[0]) / (after[0] - before[0]) if after[0] > before[0] else 0
+    return before[column] + share * (after[column] - before[column])
+
+
+def test_runs_are_compared_at_the_end_of_the_shorter_one():
+    compare("fmb:straggler=speed:1,3", "fmb:label=even,lr=0.02", "--world", "sim", *SMALL,
+            "--out", "out")
+    first, second = load("out", "compare.json")["entries"]
+    assert first["equal_time"] is None
+    for mine, other in zip(second["runs"], first["runs"], strict=True):
+        seconds = mine["equal_time_seconds"]
+        assert seconds == min(mine["seconds"], other["seconds"]) == mine["seconds"]
+        for run, name in ((mine, "equal_time"), (other, "equal_time_first")):
+            points = evaluations("out", run["folder"])
+            for column, key in ((1, "accuracy"), (2, "test_loss")):
+                expected = at_time(points, seconds, column)
+                assert abs(mine[f"{name}_{key}"] - expected) < 1e-6, (name, key, mine)
+    mean = sum(mine["equal_time_accuracy"] - mine["equal_time_first_accuracy"]
+               for mine in second["runs"]) / 3
+    difference = second["equal_time"]["accuracy_difference"]
+    assert abs(difference["value"] - mean) < 1e-6 and difference["count"] == 3
+
+
+def test_a_search_gives_every_entry_its_best_learning_rate():
+    out, said = compare("fmb", "async", "amb:lr=0.05", "--tune", "lr=1e-6,0.1", "--world", "sim",
+                        *SMALL, "--repeats", "2", "--jobs", "1", "--out", "out")
+    assert "tuned lr: fmb 0.1, async 0.1 (2 values each, one run per value with seed 3)" in out, out
+    assert "note: the best lr of async is the largest one tried (0.1)" in out, out
+    assert "0.1 tuned" in out and "learning rate of fmb" not in out, out
+    assert "tune: run 1 of 4, fmb-lr-1e-6, seed 3" in said, said
+    document = load("out", "compare.json")
+    assert document["tune"] == {"option": "lr", "values": ["1e-6", "0.1"], "runs_per_entry": 2,
+                                "seed": 3, "folder": "tune"}
+    fmb, stale, own = document["entries"]
+    assert [entry["lr_source"] for entry in (fmb, stale, own)] == ["tuned", "tuned", "own"]
+    assert [entry["lr"] for entry in (fmb, stale, own)] == [0.1, 0.1, 0.05]
+    assert own["tuned"] is None
+    for entry in (fmb, stale):
+        low, high = entry["tuned"]["tried"]
+        assert (low["value"], high["value"], entry["tuned"]["value"]) == ("1e-6", "0.1", "0.1")
+        assert low["test_accuracy"] < high["test_accuracy"], entry["tuned"]
+        assert load("out", "tune", low["label"] + "-3", "result.json")["options"]["lr"] == 1e-6
+        for run in entry["runs"]:
+            assert load("out", run["folder"], "result.json")["options"]["lr"] == 0.1
+    assert len([name for name in os.listdir("out/tune") if name.endswith("-3")]) == 4
+
+
+def test_stale_gradients_at_a_borrowed_learning_rate_are_pointed_out():
+    small = ("--world", "sim", *SMALL, "--repeats", "1", "--plots", "none")
+    out, _ = compare("fmb", "async", *small, "--out", "one")
+    assert "note: async ran with the learning rate of fmb (0.1), not with one tuned" in out, out
+    assert "--tune lr=0.01,0.033,0.1 " in out, out
+    out, _ = compare("fmb", "amb", "async:lr=0.01", *small, "--out", "two")
+    assert "not with one tuned" not in out, out
+
+
+def test_invalid_searches_are_rejected_before_anything_is_created():
+    for text, word in (("lr", "is not an option with two"), ("lr=0.1", "is not an option with two"),
+                       ("lr=0.1,,1", "is not an option with two"), ("seed=1,2", "--seed"),
+                       ("lrr=1,2", "--lr"), ("lr=0.1,x", "--tune")):
+        _, said = compare("fmb", *SMALL, "--tune", text, "--out", "refused", expect=2)
+        assert word in said, (word, said)
+        assert os.listdir(".") == [], (text, os.listdir("."))
 
 
 def test_all_entries_use_the_same_seeds():
@@ -194,8 +272,9 @@ def test_a_target_is_timed_and_counted():
 
 def test_a_missed_target_is_reported():
     out, _ = compare("fmb", "amb", *SMALL, "--target", "loss=1e-9", "--repeats", "1", "--out", "o")
-    assert out.count("0 of 1") == 2, out
-    assert "never both reached loss 1e-09" in out, out
+    assert out.count("0 of 1\n") + out.count("0 of 1 ") == 3, out
+    assert "never both reached loss 1e-09 with the same seed (0 and 0 of 1 runs); amb " in out, out
+    assert " fmb at " in out and " uses " in out, out  # at equal time, if both were evaluated
     assert "intervals: they need 3 repeats" in out, out
     assert load("o", "compare.json")["entries"][1]["speedup"]["target_seconds"]["count"] == 0
 

@@ -258,6 +258,9 @@ const at_option at_options[] = {
     /* ---- the run and its files ---- */
     TEXT("over", MAIN, RUN, SWEEP, over, NULL, "NAME=V1,V2,..",
          "Option to vary, and its values (required)"),
+    TEXT("tune", COMMON, RUN, COMPARE, tune, NULL, "NAME=V1,V2,..",
+         "Search before the comparison: run every entry once with each value of an option (lr), "
+         "and compare each entry at its best one [no search]"),
     WHOLE("repeats", MAIN, RUN, COMPARE | SWEEP, repeats, "3", 1, 1000, "R",
           "Runs per entry, with consecutive seeds; confidence intervals need 3"),
     WHOLE("jobs", RARE, RUN, COMPARE | SWEEP, jobs, NULL, 1, 1024, "N",

@@ -50,7 +50,7 @@ typedef struct at_settings {
     int64_t     eval_every, eval_size;
     /* the run and its files */
     int64_t     seed, repeats, jobs;
-    const char *run, *out, *plots, *record, *world, *config, *over, *from, *resume,
+    const char *run, *out, *plots, *record, *world, *config, *over, *tune, *from, *resume,
         *checkpoint_every;
     const char *batches, *slices, *format, *sizes;
     const char *resources;

@@ -26,8 +26,9 @@
 enum { ENTRY_SIZE_MAX = 1024 };
 
 /* Options that must be the same for all entries. */
-static const char *const common_only[] = {"strategy", "seed", "target", "run",  "out",    "repeats",
-                                          "plots",    "json", "quiet",  "help", "config", "jobs"};
+static const char *const common_only[] = {"strategy", "seed",  "target", "run",   "out",
+                                          "repeats",  "plots", "json",   "quiet", "help",
+                                          "config",   "jobs",  "tune"};
 
 static bool is_label_letter(char letter)
 {
@@ -109,30 +110,38 @@ static at_err read_entry(at_entry *entry, at_fail *fail)
     return AT_OK;
 }
 
+at_err at_entry_open(at_entry *entry, const char *text, const at_parsed *parsed, uint32_t repeats,
+                     at_fail *fail)
+{
+    assert(text);
+    assert(repeats >= 1);
+    *entry =
+        (at_entry){.text = text, .own = json_object(), .runs = json_array(), .lr = (double)NAN};
+    bool memory = entry->own && entry->runs;
+    for (int i = 0; i < AT_MEASURE_COUNT && memory; i++) {
+        entry->value[i] = calloc(repeats, sizeof(double));
+        memory = entry->value[i] != NULL;
+    }
+    if (!memory) return at_fail_memory(fail);
+    return at_options_copy(&entry->parsed, parsed, fail);
+}
+
 /* Parses 'amb:time-limit=50ms,label=fast' or 'backup:5,lr=0.1' (with arguments of the strategy) on
  * top of a copy of the common options. A part without '=' belongs to the value before it, so that
  * 'fmb:straggler=speed:1,2' works. `label` names the entry; with dashes, as any option may be
  * written, it is the option of that name. */
 static at_err open_entry(at_entry *entry, const char *text, const at_parsed *common, at_fail *fail)
 {
-    assert(text);
-    *entry = (at_entry){.text = text, .own = json_object(), .runs = json_array()};
-    size_t repeats = (size_t)common->settings.repeats;
-    bool   memory = entry->own && entry->runs;
-    for (int i = 0; i < AT_MEASURE_COUNT && memory; i++) {
-        entry->value[i] = calloc(repeats, sizeof(double));
-        memory = entry->value[i] != NULL;
-    }
-    if (!memory) return at_fail_memory(fail);
-    AT_TRY(at_options_copy(&entry->parsed, common, fail));
+    AT_TRY(at_entry_open(entry, text, common, (uint32_t)common->settings.repeats, fail));
     return read_entry(entry, fail);
 }
 
-static void close_entry(at_entry *entry)
+void at_entry_close(at_entry *entry)
 {
     for (int i = 0; i < AT_MEASURE_COUNT; i++) free(entry->value[i]);
     json_decref(entry->own);
     json_decref(entry->runs);
+    json_decref(entry->tuned);
     at_options_deinit(&entry->parsed);
     *entry = (at_entry){0};
 }
@@ -177,6 +186,13 @@ static void label_by_number(at_entry *entries, uint32_t count, at_entry *entry)
         assert(number <= AT_WORDS_MAX + 1); /* more names than entries */
         snprintf(entry->label, sizeof entry->label, "%s-%u", stem, number);
     }
+}
+
+void at_entry_label(at_compare *compare, at_entry *entry, const char *stem)
+{
+    label_by_text(entry, stem);
+    label_by_number(compare->entry, compare->entries, entry);
+    assert(*entry->label);
 }
 
 /* Gives every entry a unique label: the user's, else the strategy's name, else the entry's text,
@@ -246,7 +262,7 @@ static at_err share_sample_time(at_compare *compare, at_entry *entry, at_ns meas
     return AT_OK;
 }
 
-static at_err check_entry(at_compare *compare, at_entry *entry, at_fail *fail)
+at_err at_entry_check(at_compare *compare, at_entry *entry, at_fail *fail)
 {
     at_launch launch;
     if (entry->parsed.command) return at_launch_check_seats(&entry->parsed, fail);
@@ -277,7 +293,7 @@ static at_err open_entries(at_compare *compare, at_fail *fail)
     }
     AT_TRY(label_entries(compare->entry, compare->entries, fail));
     for (uint32_t i = 0; i < compare->entries; i++)
-        if (check_entry(compare, &compare->entry[i], fail))
+        if (at_entry_check(compare, &compare->entry[i], fail))
             return wrap_entry(compare, compare->entry[i].text, fail);
     return AT_OK;
 }
@@ -308,6 +324,7 @@ static at_err open_compare(at_compare *compare, at_fail *fail)
                            "compare needs one or more strategies");
     assert(compare->repeats >= 1);
     AT_TRY(at_plots_check(s->plots, fail));
+    AT_TRY(at_tune_check(compare, fail));
     AT_TRY(at_launch_targets(s->target, &compare->limits, fail));
     AT_TRY(at_launch_folder(s->out, "compare", compare->folder, sizeof compare->folder, fail));
     compare->entry = calloc(compare->parsed->words, sizeof *compare->entry);
@@ -320,7 +337,7 @@ static at_err open_compare(at_compare *compare, at_fail *fail)
 
 static void close_compare(at_compare *compare)
 {
-    for (uint32_t i = 0; i < compare->entries; i++) close_entry(&compare->entry[i]);
+    for (uint32_t i = 0; i < compare->entries; i++) at_entry_close(&compare->entry[i]);
     free(compare->entry);
     at_launch_drop_folder(compare->folder);
 }
@@ -345,8 +362,7 @@ void at_compare_progress(const at_compare *compare, uint32_t run, uint32_t finis
     char     left[32];
     uint32_t runs = compare->entries * compare->repeats;
     if (compare->parsed->settings.quiet) return;
-    fprintf(stderr, "%s: run %u of %u, %s, seed %lld",
-            compare->parsed->settings.over ? "sweep" : "compare", run + 1, runs,
+    fprintf(stderr, "%s: run %u of %u, %s, seed %lld", compare->what, run + 1, runs,
             entry_of(compare, run)->label, (long long)seed_of(compare, run));
     if (finished > 0)
         fprintf(stderr, ", about %s left",
@@ -421,7 +437,7 @@ at_err at_compare_add_run(at_compare *compare, uint32_t run, at_fail *fail)
     at_err err = at_compare_add(compare, entry_of(compare, run), result,
                                 folder + strlen(compare->folder) + 1, fail);
     json_decref(result);
-    return err;
+    return err ? err : at_compare_equal_time(compare, entry_of(compare, run), fail);
 }
 
 at_err at_compare_wrap_run(const at_compare *compare, uint32_t run, at_fail *fail)
@@ -445,7 +461,7 @@ static at_err run_in_turn(at_compare *compare, at_fail *fail)
 }
 
 /* Simulations do not measure this machine, so they may share it. */
-static at_err run_all(at_compare *compare, at_fail *fail)
+at_err at_compare_run_all(at_compare *compare, at_fail *fail)
 {
     int64_t jobs = compare->parsed->settings.jobs;
     if (jobs < 1) jobs = are_simulated(compare) ? at_machine_cores() : 1;
@@ -467,16 +483,16 @@ static char *folder_of(const at_compare *compare, const at_entry *entry, uint32_
 }
 
 /* Lists the folders of all runs, `repeats` places per entry. False when out of memory. */
-static bool list_folders(const at_compare *compare, char **folders, at_panel_runs *runs)
+static bool list_folders(at_compare *compare, char **folders, at_panel_runs *runs)
 {
     bool complete = true;
     for (uint32_t i = 0; i < compare->entries; i++) {
-        const at_entry *entry = &compare->entry[i];
-        char          **first = folders + (size_t)i * compare->repeats;
+        at_entry *entry = &compare->entry[i];
+        char    **first = folders + (size_t)i * compare->repeats;
         assert(entry->run_count <= compare->repeats);
         for (uint32_t run = 0; run < entry->run_count; run++)
             complete = (first[run] = folder_of(compare, entry, run)) && complete;
-        runs[i] = (at_panel_runs){.label = entry->label,
+        runs[i] = (at_panel_runs){.label = at_entry_title(entry, entry->title, sizeof entry->title),
                                   .folders = (const char *const *)first,
                                   .count = entry->run_count};
     }
@@ -499,7 +515,7 @@ static at_err draw(const at_compare *compare, const at_panel_runs *runs, char *n
 }
 
 /* Draws the panels into the comparison's folder; see at_plots_write. */
-static at_err plot(const at_compare *compare, char *names, size_t size, at_fail *fail)
+static at_err plot(at_compare *compare, char *names, size_t size, at_fail *fail)
 {
     size_t         count = (size_t)compare->entries * compare->repeats;
     char         **folders = calloc(count, sizeof *folders);
@@ -519,7 +535,7 @@ static at_err plot(const at_compare *compare, char *names, size_t size, at_fail 
 /* ---- the verb ------------------------------------------------------------------------------ */
 
 /* Prints the numbers before drawing, so that they are shown even if plots fail. */
-static at_err show(const at_compare *compare, at_fail *fail)
+static at_err show(at_compare *compare, at_fail *fail)
 {
     char plots[AT_PLOTS_NAMES_SIZE];
     bool json = compare->parsed->settings.json;
@@ -536,7 +552,8 @@ static at_err show(const at_compare *compare, at_fail *fail)
 static at_err run_and_show(at_compare *compare, at_fail *fail)
 {
     at_fail showing = {0};
-    at_err  err = run_all(compare, fail);
+    at_err  err = at_tune(compare, fail);
+    if (!err) err = at_compare_run_all(compare, fail);
     if (err && err != AT_ERR_STOPPED) return err;
     at_err shown = show(compare, &showing);
     if (err || !shown) return err;
@@ -546,9 +563,11 @@ static at_err run_and_show(at_compare *compare, at_fail *fail)
 
 at_err at_verb_compare(at_parsed *parsed, const char *command, at_fail *fail)
 {
-    at_compare compare = {
-        .parsed = parsed, .command = command, .repeats = (uint32_t)parsed->settings.repeats};
-    at_err err = open_compare(&compare, fail);
+    at_compare compare = {.parsed = parsed,
+                          .command = command,
+                          .what = parsed->settings.over ? "sweep" : "compare",
+                          .repeats = (uint32_t)parsed->settings.repeats};
+    at_err     err = open_compare(&compare, fail);
     if (!err) err = run_and_show(&compare, fail);
     close_compare(&compare);
     return err;

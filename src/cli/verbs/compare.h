@@ -10,7 +10,7 @@
 #include "report/summary/stats.h"
 
 /* Measures of a run: id, name in compare.json and compare.csv, place in result.json (a key, or an
- * object and a key in it; none for TARGET, which is computed). */
+ * object and a key in it; none for TARGET and those at equal time, which are computed). */
 #define AT_MEASURE_MAP(X)                                       \
     X(SECONDS, "seconds", "seconds", NULL)                      \
     X(STEPS, "steps", "steps", NULL)                            \
@@ -24,7 +24,12 @@
     X(STALENESS, "mean_staleness", "staleness", "mean")         \
     X(DOWN, "to_workers_bytes", "messages", "to_workers_bytes") \
     X(UP, "to_hub_bytes", "messages", "to_hub_bytes")           \
-    X(TARGET, "target_seconds", NULL, NULL)
+    X(TARGET, "target_seconds", NULL, NULL)                     \
+    X(EQUAL_SECONDS, "equal_time_seconds", NULL, NULL)          \
+    X(EQUAL_ACCURACY, "equal_time_accuracy", NULL, NULL)        \
+    X(EQUAL_LOSS, "equal_time_test_loss", NULL, NULL)           \
+    X(FIRST_ACCURACY, "equal_time_first_accuracy", NULL, NULL)  \
+    X(FIRST_LOSS, "equal_time_first_test_loss", NULL, NULL)
 
 typedef enum at_measure {
 #define X(id, name, key, part) AT_MEASURE_##id,
@@ -34,16 +39,26 @@ typedef enum at_measure {
 } at_measure;
 extern const char *const at_measure_name[AT_MEASURE_COUNT];
 
-enum { AT_LABEL_SIZE = 48, AT_COMPARE_PATH_SIZE = 4096 };
+enum { AT_LABEL_SIZE = 48, AT_TITLE_SIZE = 128, AT_COMPARE_PATH_SIZE = 4096 };
+
+/* Where the value of the option of --tune, or else the learning rate, comes from. */
+typedef enum at_lr_source {
+    AT_LR_COMMON, /* the options of the whole comparison, or the default */
+    AT_LR_OWN,    /* the entry itself */
+    AT_LR_TUNED   /* a search */
+} at_lr_source;
 
 /* One of the compared configurations: a strategy, optionally with its own options. */
 typedef struct at_entry {
     const char *text;                 /* as typed */
     char        label[AT_LABEL_SIZE]; /* also begins the folder names of its runs */
+    char        title[AT_TITLE_SIZE]; /* for plots */
     bool        labelled;             /* by the user */
     at_parsed   parsed;               /* the common options, overridden by its own */
     json_t     *own;                  /* its own options as text, for compare.json */
     json_t     *runs;                 /* one object per finished run */
+    json_t     *tuned; /* what --tune found for it, for compare.json; NULL: nothing */
+    double      lr;    /* learning rate; NAN: not known */
     bool        simulated;
     uint32_t    run_count;
     double     *value[AT_MEASURE_COUNT]; /* run_count values, by repeat; NAN: unknown */
@@ -52,11 +67,54 @@ typedef struct at_entry {
 typedef struct at_compare {
     const at_parsed *parsed;
     const char      *command;
+    const char      *what; /* "compare", "sweep" or "tune", for messages */
     char             folder[AT_COMPARE_PATH_SIZE];
     at_limits        limits; /* the targets only */
     at_entry        *entry;  /* the first one is the baseline */
     uint32_t         entries, repeats;
 } at_compare;
+
+/* ---- compare.c, for tuning ------------------------------------------------------------------ */
+
+/* An entry with the options of `parsed`, and room for the values of so many runs. Close it in any
+ * case. */
+at_err at_entry_open(at_entry *entry, const char *text, const at_parsed *parsed, uint32_t repeats,
+                     at_fail *fail);
+void   at_entry_close(at_entry *entry);
+
+/* Gives an entry a unique label made of `stem`: letters that do not suit folder names become
+ * dashes, and a number is appended if necessary. */
+void at_entry_label(at_compare *compare, at_entry *entry, const char *stem);
+
+/* Checks what a run of the entry would refuse only when it starts. */
+at_err at_entry_check(at_compare *compare, at_entry *entry, at_fail *fail);
+
+/* Makes all runs. */
+at_err at_compare_run_all(at_compare *compare, at_fail *fail);
+
+/* ---- compare_tune.c ------------------------------------------------------------------------- */
+
+/* Checks --tune NAME=V1,V2,..; AT_OK without it. */
+at_err at_tune_check(at_compare *compare, at_fail *fail);
+
+/* Runs every entry that does not set the option itself with each of the values, with a seed that
+ * the comparison does not use, in the subfolder `tune`; then gives each entry its best value: the
+ * one that reaches the target first, or else has the best accuracy (or test loss) at the end. */
+at_err at_tune(at_compare *compare, at_fail *fail);
+
+/* What the search was, for compare.json; null without --tune. */
+json_t *at_tune_json(const at_compare *compare);
+
+/* Where the learning rate of an entry comes from. */
+at_lr_source at_entry_lr_source(const at_entry *entry);
+
+/* The label for plots: with the value that was found for it. Returns buffer. */
+const char *at_entry_title(const at_entry *entry, char *buffer, size_t size);
+
+/* Prints which values were chosen, and what to know about those that were not tuned. */
+void at_tune_print(const at_compare *compare);
+
+/* ---- running -------------------------------------------------------------------------------- */
 
 /* Runs are numbered: every entry with the first seed, every entry with the second, and so on.
  *
@@ -102,11 +160,36 @@ json_t *at_compare_json(const at_compare *compare);
 /* Writes compare.json and compare.csv. */
 at_err at_compare_write(const at_compare *compare, at_fail *fail);
 
-enum { AT_FINDING_SIZE = 400 };
+/* ---- compare_findings.c --------------------------------------------------------------------- */
+
+/* Sets the measures at equal time of the last run of an entry: its accuracy and test loss, and
+ * those of the first entry with the same seed, when the shorter of the two runs ended. Values are
+ * interpolated between evaluations. They stay unknown where no curve was recorded, or where a run
+ * had not been evaluated yet. */
+at_err at_compare_equal_time(at_compare *compare, at_entry *entry, at_fail *fail);
+
+/* ACCURACY or, for models that have none, TEST_LOSS. */
+at_measure at_compare_quality(const at_compare *compare);
+
+/* "accuracy" or "test loss". */
+const char *at_compare_quality_name(const at_compare *compare);
+
+/* An entry beside the first one at equal time. */
+typedef struct at_equal_time {
+    double      seconds, here, first; /* means; NAN: unknown */
+    at_interval difference;           /* over pairs of runs with the same seed */
+} at_equal_time;
+
+/* By ACCURACY or TEST_LOSS. Of the first entry all is unknown. */
+at_equal_time at_compare_at_equal_time(const at_entry *entry, at_measure quality);
+
+enum { AT_FINDING_SIZE = 600 };
 
 /* Writes a sentence that compares an entry with the first one. Returns buffer. */
 const char *at_compare_finding(const at_compare *compare, const at_entry *entry, char *buffer,
                                size_t size);
+
+/* ---- compare_result.c ------------------------------------------------------------------------ */
 
 /* Prints the table and the findings to stdout. */
 at_err at_compare_print(const at_compare *compare, at_fail *fail);

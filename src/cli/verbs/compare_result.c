@@ -1,5 +1,4 @@
-/* The numbers of a comparison: statistics over runs, findings, the table, compare.json and
- * compare.csv. */
+/* The numbers of a comparison: statistics over runs, the table, compare.json and compare.csv. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -47,6 +46,7 @@ static double target_seconds(const json_t *result)
 double at_measure_of(const json_t *result, at_measure measure)
 {
     if (measure == AT_MEASURE_TARGET) return target_seconds(result);
+    if (!source[measure].key) return NAN; /* needs the other runs */
     const json_t *value = json_object_get(result, source[measure].key);
     return number_of(source[measure].part ? json_object_get(value, source[measure].part) : value);
 }
@@ -72,6 +72,7 @@ at_err at_compare_add(at_compare *compare, at_entry *entry, const json_t *result
     json_object_set_new(run, "seed", json_integer(compare->parsed->settings.seed + i));
     json_object_set_new(run, "folder", json_string(folder));
     json_object_set(run, "stopped", stopped);
+    entry->lr = number_of(json_object_get(json_object_get(result, "options"), "lr"));
     for (int m = 0; m < AT_MEASURE_COUNT; m++) {
         entry->value[m][i] = at_measure_of(result, (at_measure)m);
         json_object_set_new(run, at_measure_name[m],
@@ -106,93 +107,6 @@ uint32_t at_compare_reached(const at_entry *entry)
     for (uint32_t i = 0; i < entry->run_count; i++)
         reached += isnan(entry->value[AT_MEASURE_TARGET][i]) ? 0u : 1u;
     return reached;
-}
-
-/* ---- findings ------------------------------------------------------------------------------ */
-
-static void add_targets(at_text *text, const at_limits *limits)
-{
-    for (uint32_t i = 0; i < limits->targets; i++)
-        at_text_add(text, "%s%s %.4g", i ? " and " : "", at_metric_name[limits->target[i].metric],
-                    limits->target[i].value);
-}
-
-/* "1.42x faster than fmb [1.36, 1.48]" */
-static void add_ratio(at_text *text, const at_interval *ratio, const char *words, const char *label)
-{
-    char shown[64];
-    at_interval_show(shown, sizeof shown, ratio, 3);
-    size_t number = strcspn(shown, " "); /* followed by the interval, if any */
-    at_text_add(text, " %.*sx %s%s%s", (int)number, shown, words, label, shown + number);
-    if (at_interval_known(ratio) && ratio->low <= 1 && ratio->high >= 1)
-        at_text_add(text, " (no clear difference)");
-}
-
-/* "amb reaches accuracy 0.84 1.42x faster than fmb [1.36, 1.48]" */
-static void add_target_part(at_text *text, const at_compare *compare, const at_entry *entry)
-{
-    at_interval ratio = at_compare_speedup(compare, entry, AT_MEASURE_TARGET);
-    if (ratio.count == 0) {
-        at_text_add(text, "%s and %s never both reached ", entry->label, compare->entry->label);
-        add_targets(text, &compare->limits);
-        at_text_add(text, " with the same seed; %s", entry->label);
-        return;
-    }
-    bool faster = ratio.value >= 1;
-    if (!faster) ratio = (at_interval){1 / ratio.value, 1 / ratio.high, 1 / ratio.low, ratio.count};
-    at_text_add(text, "%s reaches ", entry->label);
-    add_targets(text, &compare->limits);
-    add_ratio(text, &ratio, faster ? "faster than " : "slower than ", compare->entry->label);
-    if (ratio.count < entry->run_count)
-        at_text_add(text, " (%zu of %u pairs of runs reached it)", ratio.count, entry->run_count);
-    at_text_add(text, " and");
-}
-
-/* Accuracy or, for models that have none, the test loss. */
-static at_measure quality_of(const at_compare *compare)
-{
-    for (uint32_t i = 0; i < compare->entries; i++)
-        if (!isnan(at_compare_mean(&compare->entry[i], AT_MEASURE_ACCURACY).value))
-            return AT_MEASURE_ACCURACY;
-    for (uint32_t i = 0; i < compare->entries; i++)
-        if (!isnan(at_compare_mean(&compare->entry[i], AT_MEASURE_TEST_LOSS).value))
-            return AT_MEASURE_TEST_LOSS;
-    return AT_MEASURE_ACCURACY;
-}
-
-static const char *quality_name(const at_compare *compare)
-{
-    return quality_of(compare) == AT_MEASURE_ACCURACY ? "accuracy" : "test loss";
-}
-
-/* "; accuracy 0.820 against 0.848": more samples per second are not always better. */
-static void add_quality(at_text *text, const at_compare *compare, const at_entry *entry)
-{
-    at_measure measure = quality_of(compare);
-    double     here = at_compare_mean(entry, measure).value;
-    double     first = at_compare_mean(compare->entry, measure).value;
-    if (isnan(here) || isnan(first)) return;
-    at_text_add(text, "; %s at the end %.4g against %.4g", quality_name(compare), here, first);
-}
-
-const char *at_compare_finding(const at_compare *compare, const at_entry *entry, char *buffer,
-                               size_t size)
-{
-    assert(entry != compare->entry);
-    assert(entry->run_count > 0);
-    at_interval ratio = at_compare_speedup(compare, entry, AT_MEASURE_RATE);
-    at_text     text = at_text_in(buffer, size);
-    if (compare->limits.targets > 0) {
-        add_target_part(&text, compare, entry);
-        at_text_add(&text, " uses");
-        add_ratio(&text, &ratio, "the samples per second", "");
-    } else {
-        at_text_add(&text, "%s uses", entry->label);
-        add_ratio(&text, &ratio, "the samples per second of ", compare->entry->label);
-    }
-    if (compare->limits.targets == 0 || at_compare_reached(entry) < entry->run_count)
-        add_quality(&text, compare, entry);
-    return buffer;
 }
 
 /* ---- the table ----------------------------------------------------------------------------- */
@@ -240,6 +154,43 @@ static void add_megabytes(at_table *table, const at_entry *entry, at_measure mea
         at_table_add(table, "-");
 }
 
+static bool shows_equal_time(const at_compare *compare)
+{
+    at_measure quality = at_compare_quality(compare);
+    for (uint32_t i = 1; i < compare->entries; i++)
+        if (!isnan(at_compare_at_equal_time(&compare->entry[i], quality).here)) return true;
+    return false;
+}
+
+/* "0.820 : 0.848", the entry and the first one. */
+static void add_equal_time(at_table *table, const at_compare *compare, const at_entry *entry)
+{
+    at_equal_time equal = at_compare_at_equal_time(entry, at_compare_quality(compare));
+    if (isnan(equal.here) || isnan(equal.first))
+        at_table_add(table, "-");
+    else
+        at_table_add(table, "%.3g : %.3g", equal.here, equal.first);
+}
+
+/* Learning rates are shown where they differ or were searched for. */
+static bool shows_lr(const at_compare *compare)
+{
+    for (uint32_t i = 0; i < compare->entries; i++) {
+        const at_entry *entry = &compare->entry[i];
+        if (entry->tuned || (entry->run_count > 0 && entry->lr != compare->entry->lr)) return true;
+    }
+    return false;
+}
+
+static void add_lr(at_table *table, const at_entry *entry)
+{
+    if (isnan(entry->lr))
+        at_table_add(table, "-");
+    else
+        at_table_add(table, "%.3g%s", entry->lr,
+                     at_entry_lr_source(entry) == AT_LR_TUNED ? " tuned" : "");
+}
+
 static void add_row(at_table *table, const at_compare *compare, const at_entry *entry)
 {
     char   step[32];
@@ -254,10 +205,12 @@ static void add_row(at_table *table, const at_compare *compare, const at_entry *
     add_mean(table, entry, AT_MEASURE_RATE, 4);
     at_table_add(table, "%.1f", at_compare_mean(entry, AT_MEASURE_BATCH).value);
     at_table_add(table, "%.0f %%", 100 * useful);
+    if (shows_lr(compare)) add_lr(table, entry);
     if (has_staleness(compare)) add_mean(table, entry, AT_MEASURE_STALENESS, 3);
     if (is_compressed(compare)) add_megabytes(table, entry, AT_MEASURE_DOWN);
     if (is_compressed(compare)) add_megabytes(table, entry, AT_MEASURE_UP);
-    add_mean(table, entry, quality_of(compare), 3);
+    add_mean(table, entry, at_compare_quality(compare), 3);
+    if (shows_equal_time(compare)) add_equal_time(table, compare, entry);
     if (target) add_mean(table, entry, AT_MEASURE_TARGET, 3);
     if (target) at_table_add(table, "%u of %u", at_compare_reached(entry), entry->run_count);
     if (compare->entries == 1) return;
@@ -272,7 +225,7 @@ static bool is_sweep(const at_compare *compare)
 
 static at_table *make_table(const at_compare *compare)
 {
-    enum { COLUMNS_MAX = 13 };
+    enum { COLUMNS_MAX = 15 };
     bool      target = compare->limits.targets > 0, several = compare->entries > 1;
     size_t    count = 0;
     at_column columns[COLUMNS_MAX];
@@ -281,10 +234,12 @@ static at_table *make_table(const at_compare *compare)
     columns[count++] = (at_column){"samples/s", AT_ALIGN_RIGHT};
     columns[count++] = (at_column){"batch", AT_ALIGN_RIGHT};
     columns[count++] = (at_column){"useful", AT_ALIGN_RIGHT};
+    if (shows_lr(compare)) columns[count++] = (at_column){"lr", AT_ALIGN_RIGHT};
     if (has_staleness(compare)) columns[count++] = (at_column){"staleness", AT_ALIGN_RIGHT};
     if (is_compressed(compare)) columns[count++] = (at_column){"MB/step out", AT_ALIGN_RIGHT};
     if (is_compressed(compare)) columns[count++] = (at_column){"MB/step in", AT_ALIGN_RIGHT};
-    columns[count++] = (at_column){quality_name(compare), AT_ALIGN_RIGHT};
+    columns[count++] = (at_column){at_compare_quality_name(compare), AT_ALIGN_RIGHT};
+    if (shows_equal_time(compare)) columns[count++] = (at_column){"at equal time", AT_ALIGN_RIGHT};
     if (target) columns[count++] = (at_column){"s to target", AT_ALIGN_RIGHT};
     if (target) columns[count++] = (at_column){"reached", AT_ALIGN_RIGHT};
     if (several) columns[count++] = (at_column){"samples/s ratio", AT_ALIGN_RIGHT};
@@ -305,8 +260,8 @@ static at_measure ranking_of(const at_compare *compare, bool *less)
         if (entry->run_count > 0 && at_compare_reached(entry) == entry->run_count)
             return AT_MEASURE_TARGET;
     }
-    *less = quality_of(compare) == AT_MEASURE_TEST_LOSS;
-    return quality_of(compare);
+    *less = at_compare_quality(compare) == AT_MEASURE_TEST_LOSS;
+    return at_compare_quality(compare);
 }
 
 /* "best: batch-64, by accuracy at the end (0.8478)". Entries with a run that missed its target do
@@ -331,7 +286,8 @@ static void print_best(const at_compare *compare)
     if (measure == AT_MEASURE_TARGET)
         printf("best: %s, which reaches the target first (%.4g s)\n", best->label, top);
     else
-        printf("best: %s, by %s at the end (%.4g)\n", best->label, quality_name(compare), top);
+        printf("best: %s, by %s at the end (%.4g)\n", best->label, at_compare_quality_name(compare),
+               top);
 }
 
 at_err at_compare_print(const at_compare *compare, at_fail *fail)
@@ -344,6 +300,7 @@ at_err at_compare_print(const at_compare *compare, at_fail *fail)
             printf("%s\n",
                    at_compare_finding(compare, &compare->entry[i], finding, sizeof finding));
     if (is_sweep(compare) && compare->entries > 1) print_best(compare);
+    at_tune_print(compare);
     if (compare->entry->run_count < 3)
         printf("no 95 %% confidence intervals: they need 3 repeats\n");
     else
@@ -382,6 +339,19 @@ static json_t *speedup_json(const at_compare *compare, const at_entry *entry)
     return speedup;
 }
 
+static const char *const lr_source_name[] = {
+    [AT_LR_COMMON] = "common", [AT_LR_OWN] = "own", [AT_LR_TUNED] = "tuned"};
+
+/* How an entry differs from the first one at the same time. */
+static json_t *equal_time_json(const at_compare *compare, const at_entry *entry)
+{
+    if (entry == compare->entry) return json_null();
+    at_equal_time accuracy = at_compare_at_equal_time(entry, AT_MEASURE_ACCURACY);
+    at_equal_time loss = at_compare_at_equal_time(entry, AT_MEASURE_TEST_LOSS);
+    return json_pack("{s:o, s:o}", "accuracy_difference", interval_json(accuracy.difference),
+                     "test_loss_difference", interval_json(loss.difference));
+}
+
 static json_t *entry_json(const at_compare *compare, const at_entry *entry)
 {
     char    finding[AT_FINDING_SIZE];
@@ -391,9 +361,14 @@ static json_t *entry_json(const at_compare *compare, const at_entry *entry)
     json_object_set_new(object, "entry", json_string(entry->text));
     json_object_set_new(object, "strategy", json_string(entry->parsed.settings.strategy));
     json_object_set(object, "options", entry->own);
+    json_object_set_new(object, "lr", number(entry->lr));
+    json_object_set_new(object, "lr_source",
+                        json_string(lr_source_name[at_entry_lr_source(entry)]));
+    json_object_set_new(object, "tuned", entry->tuned ? json_incref(entry->tuned) : json_null());
     json_object_set(object, "runs", entry->runs);
     json_object_set_new(object, "summary", summary_json(entry));
     json_object_set_new(object, "speedup", speedup_json(compare, entry));
+    json_object_set_new(object, "equal_time", equal_time_json(compare, entry));
     json_object_set_new(
         object, "finding",
         has_finding ? json_string(at_compare_finding(compare, entry, finding, sizeof finding))
@@ -426,6 +401,7 @@ json_t *at_compare_json(const at_compare *compare)
     json_object_set_new(root, "folder", json_string(compare->folder));
     json_object_set_new(root, "complete", json_boolean(complete));
     json_object_set_new(root, "targets", targets_json(&compare->limits));
+    json_object_set_new(root, "tune", at_tune_json(compare));
     if (json_object_set_new(root, "entries", entries)) return json_decref(root), NULL;
     return root;
 }

@@ -107,8 +107,7 @@ at_err at_curve_read(const char *folder, const char *name, const at_curve_source
 
 /* ---- mean --------------------------------------------------------------------------------- */
 
-/* Interpolates linearly; constant before the first and after the last point. */
-static double value_at(const at_curve *curve, double x)
+double at_curve_at(const at_curve *curve, double x)
 {
     assert(curve->count > 0);
     size_t i = 0;
@@ -127,7 +126,7 @@ static double mean_at(const at_curve *curves, size_t count, double x)
     size_t counted = 0;
     for (size_t i = 0; i < count; i++) {
         if (curves[i].count == 0) continue;
-        sum += value_at(&curves[i], x);
+        sum += at_curve_at(&curves[i], x);
         counted++;
     }
     assert(counted > 0);

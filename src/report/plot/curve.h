@@ -33,6 +33,10 @@ typedef struct at_curve_source {
 at_err at_curve_read(const char *folder, const char *name, const at_curve_source *source,
                      at_curve *curve, at_fail *fail);
 
+/* The value at x, linearly interpolated; constant before the first and after the last point. The
+ * curve MUST have a point. */
+double at_curve_at(const at_curve *curve, double x);
+
 /* The mean of several curves, from the latest of their starts to the latest of their ends. A curve
  * that has ended keeps its last value: its model does not change any more. Empty curves are
  * ignored. */
