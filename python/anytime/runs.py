@@ -23,6 +23,7 @@ class Run:
     steps: dict[str, Any]      # collect_stats.csv: what each step gathered
     rounds: dict[str, Any]     # worker_stats.csv: what each worker did
     resources: dict[str, Any]  # resource_stats.csv
+    events: dict[str, Any]     # events.bin: time, version, kind, worker (0: none) and text
 
 
 def _column(values: list[str]) -> Any:
@@ -43,6 +44,77 @@ def _table(path: Path) -> dict[str, Any]:
     return {name: _column([row[i] for row in whole]) for i, name in enumerate(names)}
 
 
+_KINDS = {"S": "start", "J": "joined", "L": "lost", "M": "message", "A": "applied",
+          "E": "evaluated", "T": "timer", "X": "stop", "s": "send", "t": "set timer", "+": "add",
+          "a": "apply", "d": "drop", "e": "evaluate", "k": "save", "v": "evict", "n": "notice",
+          "f": "finish", '"': "text", "%": "usage"}
+_LOG_HEAD = struct.Struct("<4sIII")
+_LOG_FORMAT = 6
+
+
+class _Torn(Exception):
+    """The log ends within a record."""
+
+
+def _number(raw: bytes, at: int) -> tuple[int, int]:
+    """A number of variable length, and where it ends."""
+    value, shift = 0, 0
+    while at < len(raw) and shift < 64:
+        value |= (raw[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if raw[at - 1] < 128:
+            return value & (2 ** 64 - 1), at
+    raise _Torn
+
+
+def _change(raw: bytes, at: int, last: int) -> tuple[int, int]:
+    """The sum of `last` and a signed number, modulo 2^64."""
+    coded, at = _number(raw, at)
+    return (last + (coded >> 1 ^ -(coded & 1))) & (2 ** 64 - 1), at
+
+
+def _records(raw: bytes):
+    """The records of an event log, up to the first that is torn."""
+    if len(raw) < _LOG_HEAD.size or raw[:4] != b"ATEV":
+        return
+    _, version, size, _ = _LOG_HEAD.unpack_from(raw)
+    at = _LOG_HEAD.size + size
+    while version == _LOG_FORMAT and at < len(raw):
+        try:
+            length, at = _number(raw, at)
+        except _Torn:
+            return
+        at += 4 + length  # a checksum comes first
+        if length == 0 or at > len(raw):
+            return
+        yield raw[at - length:at]
+
+
+def _events(path: Path) -> dict[str, Any]:
+    import numpy
+    if not path.exists():
+        return {}
+    rows, now, version, gap = [], 0, 0, 0
+    for record in _records(path.read_bytes()):
+        kind, worker, text = chr(record[0]), 0, ""
+        try:
+            now, at = _change(record, 1, now)
+            version, at = _change(record, at, version)
+            if kind == '"':
+                size, at = _number(record, at)
+                text = record[at:at + size].decode("utf-8", "replace")
+            elif kind.isupper():  # events have a time of their own
+                gap, at = _change(record, at, gap)
+            if kind not in '"%':
+                worker, at = _number(record, at)
+        except _Torn:
+            break
+        rows.append((now / 1e9, version, _KINDS.get(kind, kind), worker, text))
+    names = ("time", "version", "kind", "worker", "text")
+    columns = zip(*rows) if rows else ((),) * len(names)
+    return {name: numpy.array(column) for name, column in zip(names, columns)}
+
+
 def read(run: Union[str, Path]) -> Run:
     """Reads a run folder into numpy arrays."""
     folder = Path(run)
@@ -51,7 +123,8 @@ def read(run: Union[str, Path]) -> Run:
     result = folder / "result.json"
     return Run(folder, json.loads(result.read_text()) if result.exists() else {},
                *(_table(folder / name) for name in ("master_stats.csv", "collect_stats.csv",
-                                                    "worker_stats.csv", "resource_stats.csv")))
+                                                    "worker_stats.csv", "resource_stats.csv")),
+               _events(folder / "events.bin"))
 
 
 def _tensors(path: Path) -> dict[str, tuple[list[int], bytes]]:

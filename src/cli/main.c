@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/commit.h"
+#include "cli/run_names.h"
 #include "cli/verbs/verbs.h"
 #include "learn/engines/blas.h"
 #include "world/mpi/mpi_world.h"
@@ -104,14 +105,17 @@ static at_err run_verb(const at_verb *verb, int argc, char **argv, bool *all_ran
     at_parsed   parsed;
     join_command(command, sizeof command, argc, argv);
     at_err err = at_options_init(&parsed, fail);
+    if (!err) err = at_options_defaults(&parsed, verb->options, fail);
     if (!err)
         err =
             at_options_parse(&parsed, verb->options, argc - 2, (const char *const *)argv + 2, fail);
     if (!err && wants_help(&parsed)) {
         bool all = strcmp(parsed.settings.help, "all") == 0;
         if (at_launcher_detect().rank == 0) print_verb(verb, all);
-    } else if (!err)
-        err = verb->run(&parsed, command, fail);
+    } else if (!err) {
+        err = at_run_names_resolve(&parsed, verb->options, fail);
+        if (!err) err = verb->run(&parsed, command, fail);
+    }
     *all_ranks = is_for_all_ranks(verb, &parsed);
     at_options_deinit(&parsed);
     return err;

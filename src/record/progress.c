@@ -46,6 +46,10 @@ at_goal at_run_progress_goal(const at_run_progress *progress, double *fraction)
     double           time = ratio((double)trained_ns(progress), (double)limits->time);
     double           most = fmax(fmax(steps, samples), time); /* fmax ignores NAN */
     *fraction = most;
+    if (progress->reached) {
+        *fraction = 1;
+        return AT_GOAL_TARGETS;
+    }
     if (steps == most) return AT_GOAL_STEPS;
     if (samples == most) return AT_GOAL_SAMPLES;
     if (time == most) return AT_GOAL_TIME;
@@ -58,25 +62,36 @@ static void begin(at_run_progress *progress, const at_record *record)
 {
     assert(!progress->stepped);
     at_ns began = progress->tally->began_at;
+    progress->stepped = true; /* before the goal: a resumed run has trained for some time */
     progress->step = record->action->as.apply.step - 1;
     progress->samples = record->action->as.apply.samples_used;
     at_run_progress_goal(progress, &progress->began);
     progress->mark[0].at = began == AT_NEVER ? record->at : began;
     progress->mark[0].samples = progress->samples;
+    progress->mark[0].step = progress->step;
     progress->mark[1] = progress->mark[0];
-    progress->stepped = true;
+}
+
+/* A target is often reached long before the limit that progress is measured by. */
+static void note_end(at_run_progress *progress, at_end why)
+{
+    if (why == AT_END_TARGET) progress->reached = true;
 }
 
 void at_run_progress_put(at_run_progress *progress, const at_record *record)
 {
-    if (record->kind != AT_REC_ACTION || record->action->kind != AT_ACT_APPLY) return;
+    if (record->kind != AT_REC_ACTION) return;
+    if (record->action->kind == AT_ACT_FINISH) note_end(progress, record->action->as.finish.why);
+    if (record->action->kind != AT_ACT_APPLY) return;
     assert(record->action->as.apply.step >= 1);
     if (!progress->stepped) begin(progress, record);
     progress->step = record->action->as.apply.step;
     progress->samples += record->action->as.apply.samples;
+    progress->lr = record->lr;
     if (record->at - progress->mark[1].at < mark_every) return;
     progress->mark[0] = progress->mark[1];
-    progress->mark[1] = (at_run_progress_mark){.at = record->at, .samples = progress->samples};
+    progress->mark[1] = (at_run_progress_mark){
+        .at = record->at, .samples = progress->samples, .step = progress->step};
 }
 
 /* Used samples per second over the last few seconds, 0 when unknown. */
@@ -86,6 +101,14 @@ static double recent_speed(const at_run_progress *progress)
     double seconds = at_seconds(progress->tally->applied_at - progress->mark[0].at);
     assert(progress->samples >= progress->mark[0].samples);
     return seconds > 0 ? (double)(progress->samples - progress->mark[0].samples) / seconds : 0;
+}
+
+/* Seconds per step over the last few seconds, 0 when unknown. */
+static double recent_step(const at_run_progress *progress)
+{
+    if (!progress->stepped || progress->step <= progress->mark[0].step) return 0;
+    double seconds = at_seconds(progress->tally->applied_at - progress->mark[0].at);
+    return fmax(seconds, 0) / (double)(progress->step - progress->mark[0].step);
 }
 
 /* 12.5, 4201, 123k, 1.23M. */
@@ -185,59 +208,110 @@ static bool has_target(const at_run_progress *progress, at_metric metric)
     return false;
 }
 
-/* Estimated from the average speed since the start, or since the run was resumed. */
-static void show_eta(const at_run_progress *progress, double fraction, at_ns elapsed, char *part,
-                     size_t size)
+static bool is_virtual(const at_run_progress *progress)
+{
+    const char *world = progress->info->world;
+    return world && strcmp(world, "sim") == 0;
+}
+
+static void show_time(const char *word, double ns, char *part, size_t size)
+{
+    char text[16];
+    if (ns < 59.5e9)
+        snprintf(part, size, "%s %.0fs", word, ns / 1e9);
+    else if (ns < 1e18)
+        snprintf(part, size, "%s %s", word, at_text_show_duration(text, sizeof text, (at_ns)ns));
+}
+
+/* What is left of a time limit is known. Otherwise it is estimated from the average speed since the
+ * start, or since the run was resumed. */
+static void show_eta(const at_run_progress *progress, at_goal goal, double fraction, at_ns elapsed,
+                     char *part, size_t size)
 {
     assert(elapsed >= 0);
     double gained = fraction - (isnan(progress->began) ? 0 : progress->began);
+    bool   is_known = goal == AT_GOAL_TIME && !is_virtual(progress);
     *part = '\0';
-    if (!(gained > 0) || fraction >= 1) return;
-    double left = (double)elapsed * (1 - fraction) / gained;
-    char   text[16];
-    if (left < 59.5e9)
-        snprintf(part, size, "ETA %.0fs", left / 1e9);
-    else if (left < 1e18)
-        snprintf(part, size, "ETA %s", at_text_show_duration(text, sizeof text, (at_ns)left));
+    if (goal == AT_GOAL_TARGETS || goal == AT_GOAL_NONE || fraction >= 1) return;
+    if (is_known)
+        show_time("ETA", (double)(progress->info->plan->limits.time - trained_ns(progress)), part,
+                  size);
+    else if (gained > 0)
+        show_time("ETA", (double)elapsed * (1 - fraction) / gained, part, size);
 }
 
-void at_run_progress_show(const at_run_progress *progress, at_ns elapsed, int columns,
-                          at_text *text)
+static void add_times(const at_run_progress *progress, at_goal goal, double fraction, at_ns elapsed,
+                      int *columns, at_text *text)
 {
-    char    part[PART_SIZE], number[16];
-    double  fraction, speed = recent_speed(progress);
-    at_goal goal = at_run_progress_goal(progress, &fraction);
-    assert(text->used == 0);
+    char part[PART_SIZE];
+    bool is_shown = goal == AT_GOAL_TIME && !is_virtual(progress); /* as "time 3s/30s" */
+    if (!is_shown && elapsed >= AT_SEC(0.5)) {
+        show_time("elapsed", (double)elapsed, part, sizeof part);
+        add_part(text, columns, part);
+    }
+    show_eta(progress, goal, fraction, elapsed, part, sizeof part);
+    if (*part) add_part(text, columns, part);
+}
 
-    show_step(progress, part, sizeof part);
-    add_part(text, &columns, part);
-    show_goal(progress, goal, part, sizeof part);
-    if (*part) add_part(text, &columns, part);
-    if (!isnan(fraction)) {
-        snprintf(part, sizeof part, "%.0f%%", floor(100 * fraction + 1e-9));
-        add_part(text, &columns, part);
-    }
-    if (speed > 0) {
-        snprintf(part, sizeof part, "%s samples/s", show_count(number, sizeof number, speed));
-        add_part(text, &columns, part);
-    }
+static void add_quality(const at_run_progress *progress, int *columns, at_text *text)
+{
+    char   part[PART_SIZE], number[16];
+    double mean = at_tally_progressive(progress->tally);
     if (!isnan(progress->tally->loss_recent)) {
         show_value(number, sizeof number, progress->tally->loss_recent);
         snprintf(part, sizeof part, "loss %s", number);
-        add_part(text, &columns, part);
+        add_part(text, columns, part);
     }
-    double mean = at_tally_progressive(progress->tally);
     if (progress->info->progressive && !isnan(mean)) {
         snprintf(part, sizeof part, "progressive loss %s", show_value(number, sizeof number, mean));
-        add_part(text, &columns, part);
+        add_part(text, columns, part);
     }
     for (int i = 0; i < AT_METRIC_TRAIN_LOSS; i++) {
         bool is_shown = i != AT_METRIC_LOSS || has_target(progress, AT_METRIC_LOSS);
         if (!is_shown || isnan(progress->tally->test[i])) continue;
         show_metric(progress, (at_metric)i, part, sizeof part);
+        add_part(text, columns, part);
+    }
+}
+
+static void add_speed(const at_run_progress *progress, int *columns, at_text *text)
+{
+    char   part[PART_SIZE], number[16];
+    double speed = recent_speed(progress), step = recent_step(progress);
+    if (speed > 0) {
+        snprintf(part, sizeof part, "%s samples/s", show_count(number, sizeof number, speed));
+        add_part(text, columns, part);
+    }
+    if (step > 0) {
+        at_text_show_duration(number, sizeof number, (at_ns)(step * 1e9));
+        snprintf(part, sizeof part, "%s/step", number);
+        add_part(text, columns, part);
+    }
+    if (progress->lr > 0) {
+        snprintf(part, sizeof part, "lr %.3g", progress->lr);
+        add_part(text, columns, part);
+    }
+}
+
+/* What matters most comes first, because narrow windows cut off the rest. */
+void at_run_progress_show(const at_run_progress *progress, at_ns elapsed, int columns,
+                          at_text *text)
+{
+    char    part[PART_SIZE];
+    double  fraction;
+    at_goal goal = at_run_progress_goal(progress, &fraction);
+    assert(text->used == 0);
+    show_step(progress, part, sizeof part);
+    add_part(text, &columns, part);
+    show_goal(progress, goal, part, sizeof part);
+    if (*part) add_part(text, &columns, part);
+    if (progress->reached)
+        add_part(text, &columns, "target reached");
+    else if (!isnan(fraction)) {
+        snprintf(part, sizeof part, "%.0f%%", floor(100 * fraction + 1e-9));
         add_part(text, &columns, part);
     }
-    if (goal == AT_GOAL_TARGETS || goal == AT_GOAL_NONE) return;
-    show_eta(progress, fraction, elapsed, part, sizeof part);
-    if (*part) add_part(text, &columns, part);
+    add_times(progress, goal, fraction, elapsed, &columns, text);
+    add_quality(progress, &columns, text);
+    add_speed(progress, &columns, text);
 }

@@ -13,7 +13,7 @@
 /* A point of the run to measure speed from. */
 typedef struct at_run_progress_mark {
     at_ns    at;
-    uint64_t samples;
+    uint64_t samples, step;
 } at_run_progress_mark;
 
 typedef struct at_run_progress {
@@ -22,7 +22,9 @@ typedef struct at_run_progress {
     uint64_t             step, samples;
     double               began;   /* fraction at the start: not 0 for a resumed run */
     at_run_progress_mark mark[2]; /* two to four seconds ago, and a newer one */
+    double               lr;      /* of the last step; 0: unknown */
     bool                 stepped; /* at least one step is done */
+    bool                 reached; /* the run has ended because all targets were reached */
 } at_run_progress;
 
 /* The limit that is nearest. */
@@ -40,8 +42,9 @@ void at_run_progress_put(at_run_progress *progress, const at_record *record);
 /* The nearest limit, and the fraction done: 0 .. 1, NAN when unknown. */
 at_goal at_run_progress_goal(const at_run_progress *progress, double *fraction);
 
-/* Writes "step 412/2000  21%  4201 samples/s  loss 0.412  accuracy 0.846  left 12s", as many parts
- * as fit in `columns`. `elapsed` is the caller's time since the start, for the time left. */
+/* Writes "step 412/2000  21%  elapsed 3s  ETA 12s  loss 0.412  accuracy 0.846  4201 samples/s
+ * 61.0ms/step  lr 0.1" in one line, as many parts as fit in `columns`. `elapsed` is the caller's
+ * time since the start, or since the run was resumed. */
 void at_run_progress_show(const at_run_progress *progress, at_ns elapsed, int columns,
                           at_text *text);
 

@@ -133,6 +133,18 @@ at_err at_run_lock_take(const char *folder, at_run_lock *lock, at_fail *fail)
     return AT_OK;
 }
 
+bool at_run_lock_is_held(const char *folder)
+{
+    char *path;
+    if (asprintf(&path, "%s/run.lock", folder) < 0) return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    free(path);
+    if (fd < 0) return false;
+    bool is_held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    close(fd);
+    return is_held;
+}
+
 void at_run_lock_release(at_run_lock *lock)
 {
     if (!lock->path) return;

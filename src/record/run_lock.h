@@ -23,6 +23,9 @@ typedef struct at_run_lock {
  * AT_ERR_MISSING when there is no such folder. */
 at_err at_run_lock_take(const char *folder, at_run_lock *lock, at_fail *fail);
 
+/* Whether a run holds the lock of the folder now. */
+bool at_run_lock_is_held(const char *folder);
+
 /* Removes and releases the lock; accepts a zeroed one. */
 void at_run_lock_release(at_run_lock *lock);
 

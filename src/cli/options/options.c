@@ -84,7 +84,7 @@ const at_option at_options[] = {
     TEXT("prep", COMMON, MODEL, RUNS | TRAINED, prep, NULL, "STEPS",
          "Preprocessing of each sample, for example pad:4,crop:32,flip,normalise. Steps: scale "
          "resize:N pad:P[:reflect] crop:N flip normalise[:MEANS/DEVIATIONS] standardise rgb grey"),
-    TEXT("label", RARE, MODEL, RUNS | DATA | TRAINED, label, NULL, "COLUMN",
+    TEXT("label", SIMULATION, MODEL, RUNS | DATA | TRAINED, label, NULL, "COLUMN",
          "CSV: the label column [label, class or target, else the last]"),
     WHOLE("hash-bits", SIMULATION, MODEL, RUNS | DATA | TRAINED, hash_bits, "20", 8, 31, "B",
           "Criteo: hash categories to 2^B features"),
@@ -301,6 +301,8 @@ const at_option at_options[] = {
          "Resource sampling interval (processor, memory, disk and network of each process); 0 "
          "disables it"),
 
+    FLAG("dry-run", RARE, RUN, LIVE, dry_run, "no",
+         "Check everything, print sizes, memory and time needed, and write nothing"),
     WHOLE(
         "restarts", COMMON, RUN, RUN_VERB, restarts, "5", 0, 1e9, "N",
         "How often a worker that ended with an error is started again, in a row without a report"),
@@ -308,6 +310,17 @@ const at_option at_options[] = {
         "log-dir", COMMON, RUN, RUN_VERB, log_dir, NULL, "DIR",
         "Write the output of each worker to DIR/rank-N.out and rank-N.err [print it, with the rank "
         "in front of each line]"),
+
+    /* ---- runs ---- */
+    TEXT("columns", MAIN, RUN, AT_FOR_LIST, columns, NULL, "NAME,..",
+         "Values to show: of result.json (steps, test.accuracy, samples_per_second, ..) or options "
+         "of the run (lr, batch, ..) [run, state, strategy, model, data, workers, steps, seconds, "
+         "loss, accuracy]"),
+    TEXT("where", MAIN, RUN, AT_FOR_LIST, where, NULL, "TERM,..",
+         "Only runs for which all terms hold, for example 'strategy=amb,accuracy>0.8'; also != < "
+         "<= >="),
+    TEXT("sort", MAIN, RUN, AT_FOR_LIST, sort, NULL, "[-]NAME",
+         "Value to sort by; -NAME: largest first [time of the last change]"),
 
     /* ---- other machines ---- */
     TEXT("listen", MAIN, RUN, HUB, listen, "127.0.0.1:0", "ADDR:PORT",

@@ -64,9 +64,10 @@ typedef struct at_settings {
     at_ns       reconnect;
     bool        standby;
     const char *log_dir;
+    const char *columns, *where, *sort; /* of runs */
     int64_t     restarts;
     bool        watch, open, once;
-    bool        json, quiet;
+    bool        json, quiet, dry_run;
     const char *help; /* NULL, "yes" or "all" */
 } at_settings;
 
@@ -87,8 +88,10 @@ enum {
     AT_FOR_EXPORT = 4096,
     AT_FOR_LINK = 8192,
     AT_FOR_WATCH = 16384,
-    AT_FOR_RUN = 1 << 20, /* programs with their own loop, see seat_options.c */
-    AT_FOR_HUB = 1 << 16, /* workers on other machines */
+    AT_FOR_SHOW = 1 << 18,
+    AT_FOR_LIST = 1 << 19, /* of runs */
+    AT_FOR_RUN = 1 << 20,  /* programs with their own loop, see seat_options.c */
+    AT_FOR_HUB = 1 << 16,  /* workers on other machines */
     AT_FOR_WORK = 1 << 17,
     AT_FOR_LIVE = 32768, /* accompanies a run but is not one of its settings: never echoed */
     AT_FOR_TRAINED = AT_FOR_PREDICT | AT_FOR_EVAL | AT_FOR_EXPORT,
@@ -164,7 +167,7 @@ typedef struct at_option_alias {
                            rule is used */
 } at_option_alias;
 
-enum { AT_OPTIONS_MAX = 128, AT_WORDS_MAX = 64, AT_HELP_SHORT_MAX = 30 };
+enum { AT_OPTIONS_MAX = 160, AT_WORDS_MAX = 64, AT_HELP_SHORT_MAX = 30 };
 
 /* Settings, and which of them the user gave. */
 typedef struct at_parsed {
@@ -190,6 +193,11 @@ void at_options_deinit(at_parsed *parsed);
 /* A copy that owns its own texts. */
 at_err at_options_copy(at_parsed *to, const at_parsed *from, at_fail *fail);
 
+/* Takes the user's defaults from the file that ANYTIME_CONFIG names (empty: none), or else from
+ * ~/.config/anytime/config if it exists: lines as in --config, for all verbs. They do not count as
+ * given, so the settings of a run that is resumed or evaluated come first. */
+at_err at_options_defaults(at_parsed *parsed, unsigned verb, at_fail *fail);
+
 /* Parses the arguments after the verb. An option that is unknown or belongs to another verb is
  * refused with the nearest known name; so is a value that does not fit. */
 at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, const char *const *argv,
@@ -203,6 +211,9 @@ at_err at_options_set(at_parsed *parsed, unsigned verb, const char *name, const 
  * named in `except`. */
 at_err at_options_inherit(at_parsed *parsed, const json_t *echo, const char *const *except,
                           size_t except_count, at_fail *fail);
+
+/* Copies a text; the copy lives as long as the options. */
+at_err at_options_keep(at_parsed *parsed, const char *text, const char **copy, at_fail *fail);
 
 /* Refuses arguments that are not options. */
 at_err at_options_refuse_words(const at_parsed *parsed, at_fail *fail);

@@ -1,8 +1,10 @@
 /* Parses the command line and config files with the option table, and echoes the result. */
 #include <assert.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -53,6 +55,14 @@ static const char *keep_text(at_parsed *parsed, const char *text)
     size_t size = strlen(text) + 1;
     char  *copy = at_arena_get(&parsed->texts, 1, size);
     return copy ? memcpy(copy, text, size) : NULL;
+}
+
+at_err at_options_keep(at_parsed *parsed, const char *text, const char **copy, at_fail *fail)
+{
+    const char *kept = keep_text(parsed, text);
+    if (!kept) return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s is too long", text);
+    *copy = kept;
+    return AT_OK;
 }
 
 static at_err unknown_option(const char *name, unsigned verb, at_fail *fail)
@@ -356,7 +366,15 @@ static char *trim(char *text)
     return text;
 }
 
-static at_err read_config_line(at_parsed *parsed, unsigned verb, char *line, at_fail *fail)
+/* Defaults are for all verbs: options that only others have are skipped. */
+static bool is_for_others(unsigned verb, const char *name)
+{
+    bool is_known = find_row(name, AT_FOR_ALL) || find_alias(name, NULL, AT_FOR_ALL);
+    return is_known && !find_row(name, verb) && !find_alias(name, NULL, verb);
+}
+
+static at_err read_config_line(at_parsed *parsed, unsigned verb, char *line, bool defaults,
+                               at_fail *fail)
 {
     for (char *hash = strchr(line, '#'); hash; hash = strchr(hash + 1, '#'))
         if (hash == line || strchr(" \t", hash[-1]))
@@ -371,10 +389,12 @@ static at_err read_config_line(at_parsed *parsed, unsigned verb, char *line, at_
     if (strcmp(name, "config") == 0)
         return at_fail_set(fail, AT_ERR_USAGE, NULL,
                            "a config file cannot include another config file");
+    if (defaults && is_for_others(verb, name)) return AT_OK;
     return at_options_set(parsed, verb, name, value, fail);
 }
 
-static at_err read_config(at_parsed *parsed, unsigned verb, const char *path, at_fail *fail)
+static at_err read_file(at_parsed *parsed, unsigned verb, const char *path, bool defaults,
+                        at_fail *fail)
 {
     unsigned char *bytes = NULL;
     size_t         size;
@@ -384,11 +404,40 @@ static at_err read_config(at_parsed *parsed, unsigned verb, const char *path, at
     if (memchr(bytes, 0, size))
         err = at_fail_set(fail, AT_ERR_USAGE, NULL, "%s: not a text file", path);
     for (int number = 1; !err && (line = strsep(&rest, "\n")); number++) {
-        err = read_config_line(parsed, verb, line, fail);
+        err = read_config_line(parsed, verb, line, defaults, fail);
         if (err) at_fail_wrap(fail, "%s:%d", path, number);
     }
     free(bytes);
     return err;
+}
+
+static at_err read_config(at_parsed *parsed, unsigned verb, const char *path, at_fail *fail)
+{
+    return read_file(parsed, verb, path, false, fail);
+}
+
+/* The file with the user's defaults; false: there is none. */
+static bool defaults_path(char *path, size_t size)
+{
+    const char *given = getenv("ANYTIME_CONFIG"), *config = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+    at_text     text = at_text_in(path, size);
+    if (given)
+        at_text_add(&text, "%s", given);
+    else if (config && *config)
+        at_text_add(&text, "%s/anytime/config", config);
+    else if (home)
+        at_text_add(&text, "%s/.config/anytime/config", home);
+    return text.used > 0 && !text.full && (given || access(path, F_OK) == 0);
+}
+
+at_err at_options_defaults(at_parsed *parsed, unsigned verb, at_fail *fail)
+{
+    char path[PATH_MAX];
+    if (!defaults_path(path, sizeof path) || (verb & AT_FOR_TEXTS)) return AT_OK;
+    AT_TRY(read_file(parsed, verb, path, true, fail));
+    memset(parsed->given, 0, sizeof parsed->given);
+    return AT_OK;
 }
 
 /* ---- the command line ------------------------------------------------------------------------ */

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/verbs/compare.h"
+#include "record/sinks/sinks.h"
 
 const char *const at_measure_name[AT_MEASURE_COUNT] = {
 #define X(id, name, key, part) [AT_MEASURE_##id] = name,
@@ -304,8 +305,8 @@ at_err at_compare_print(const at_compare *compare, at_fail *fail)
     if (compare->entry->run_count < 3)
         printf("no 95 %% confidence intervals: they need 3 repeats\n");
     else
-        printf("± and [ ]: 95 %% confidence intervals over %u repeats\n",
-               compare->entry->run_count);
+        printf("%s and [ ]: 95 %% confidence intervals over %u repeats\n",
+               at_console_is_ascii() ? "+-" : "±", compare->entry->run_count);
     return AT_OK;
 }
 

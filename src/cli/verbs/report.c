@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/run_names.h"
 #include "cli/verbs/compare.h"
 #include "cli/verbs/verbs.h"
 #include "report/page/html.h"
@@ -15,7 +16,7 @@
 #include "report/summary/run_summary.h"
 #include "report/trace/trace.h"
 
-enum { RESULT_SIZE_MAX = 64 << 20, TITLE_SIZE = 200 };
+enum { TITLE_SIZE = 200 };
 
 typedef struct recorded_run {
     const char *folder;
@@ -34,19 +35,6 @@ typedef struct run_set {
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static at_err read_json(const char *path, json_t **document, at_fail *fail)
-{
-    unsigned char *bytes;
-    size_t         size;
-    json_error_t   error;
-    AT_TRY(at_file_read(path, RESULT_SIZE_MAX, &bytes, &size, fail));
-    *document = json_loadb((const char *)bytes, size, 0, &error);
-    free(bytes);
-    if (json_is_object(*document)) return AT_OK;
-    return at_fail_set(fail, AT_ERR_FORMAT, "was it written by anytime?", "%s:%d: %s", path,
-                       *document ? 1 : error.line, *document ? "not an object" : error.text);
-}
-
 static char *label_of(const char *folder)
 {
     size_t end = strlen(folder);
@@ -58,17 +46,9 @@ static char *label_of(const char *folder)
 
 static at_err open_run(recorded_run *run, const char *folder, at_fail *fail)
 {
-    char    path[AT_COMPARE_PATH_SIZE];
-    at_text text = at_text_in(path, sizeof path);
     *run = (recorded_run){.folder = folder, .label = label_of(folder)};
     if (!run->label) return at_fail_memory(fail);
-    at_text_add(&text, "%s/result.json", folder);
-    if (text.full) return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder name is too long");
-    at_err err = read_json(path, &run->result, fail);
-    if (err == AT_ERR_MISSING)
-        return at_fail_set(fail, err,
-                           "it is written when a run ends; give folders of finished runs",
-                           "%s has no result.json", folder);
+    at_err err = at_run_result_read(folder, &run->result, fail);
     for (int m = 0; m < AT_MEASURE_COUNT && !err; m++)
         run->value[m] = at_measure_of(run->result, (at_measure)m);
     return err;

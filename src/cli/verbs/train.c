@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/dry_run.h"
 #include "cli/launch.h"
 #include "cli/options/inherit.h"
 #include "cli/output.h"
@@ -80,6 +81,11 @@ static at_err run_into(const char *folder, at_parsed *parsed, const char *comman
     json_t   *result = NULL;
     bool      is_first = !parsed->launcher || parsed->launcher->rank == 0; /* prints and writes */
     AT_TRY(at_launch_open(&launch, parsed, command, fail));
+    if (parsed->settings.dry_run) {
+        at_err checked = is_first ? at_dry_run(&launch, &parsed->settings, fail) : AT_OK;
+        at_launch_close(&launch);
+        return checked;
+    }
     if (is_first) launch.run.folder = folder;
     /* Ranks that share the update restore their own part of the checkpoint. */
     bool shared = at_plan_splits_update(&launch.run.plan);

@@ -105,6 +105,23 @@ const at_verb at_verbs[] = {
      "  anytime link --sizes 1M,10M --workers 16 --seconds 2\n"
      "  anytime link 10.0.0.7:7000 --token token       the network, from a worker's machine\n",
      AT_FOR_LINK, at_verb_link},
+    {"runs", "[FOLDER...] | remove RUN...", "List recorded runs, and remove them",
+     "Lists the runs in runs/ or in these folders, such as that of a comparison, oldest first.\n"
+     "`remove` deletes the folders of runs that are not running.\n"
+     "\n"
+     "  anytime runs\n"
+     "  anytime runs --where 'strategy=amb,accuracy>0.8' --sort -accuracy\n"
+     "  anytime runs runs/DATE-compare --columns run,lr,batch,seconds,accuracy\n"
+     "  anytime runs remove runs/my-run\n",
+     AT_FOR_LIST, at_verb_runs},
+    {"show", "RUN", "Print the summary of a recorded run again",
+     "RUN is the folder of a finished run, or `latest`: the newest in runs/. All verbs that take "
+     "a\n"
+     "run accept that word, and NAME for runs/NAME.\n"
+     "\n"
+     "  anytime show latest\n"
+     "  anytime show runs/my-run --json\n",
+     AT_FOR_SHOW, at_verb_show},
     {"report", "RUN...", "Show recorded runs side by side: table, plots, web page",
      "RUN is the folder of a finished run. The plots are those of `compare`, with one color per\n"
      "run.\n"

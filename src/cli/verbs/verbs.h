@@ -30,6 +30,8 @@ at_err at_verb_slices(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_advise(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_calibrate(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_link(at_parsed *parsed, const char *command, at_fail *fail);
+at_err at_verb_runs(at_parsed *parsed, const char *command, at_fail *fail);
+at_err at_verb_show(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_report(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_watch(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_replay(at_parsed *parsed, const char *command, at_fail *fail);

@@ -16,6 +16,7 @@ enum {
     ROWS_UNKNOWN = 24, /* the traditional size */
     PROGRESS_MIN = 10,
     PROGRESS_MAX = 30,
+    COLUMNS_FOR_BAR = 48, /* narrower windows have only room for the most important numbers */
     LINE_SIZE = 1024
 };
 _Static_assert(WORKER_LINES + OTHER_LINES < AT_VIEW_LINES, "the largest block fits AT_VIEW_LINES");
@@ -159,8 +160,10 @@ static void draw_progress(const at_view *view, at_text *out)
     char    buffer[LINE_SIZE];
     at_text status = at_text_in(buffer, sizeof buffer);
     double  fraction;
-    at_run_progress_show(view->progress, view->elapsed, view->columns, &status);
     at_run_progress_goal(view->progress, &fraction);
+    bool has_bar = !isnan(fraction) && view->columns >= COLUMNS_FOR_BAR;
+    at_run_progress_show(view->progress, view->elapsed,
+                         view->columns - (has_bar ? PROGRESS_MIN + 2 : 0), &status);
     int room = view->columns - (int)status.used - 2;
     if (room > PROGRESS_MAX) room = PROGRESS_MAX;
     if (!isnan(fraction) && room >= PROGRESS_MIN) {

@@ -1,7 +1,7 @@
 /* view.h - draws the live block of the console, as text.
  *
  *     amb · softmax · fashion-mnist · 4 workers          █ compute ▓ sleep ░ idle
- *     ██████████░░░░░░░░░░░░░░░░░░░░  step 412/2000  21%  4201 samples/s  loss 0.412  ETA 12s
+ *     ██████████░░░░░░░░░░░░░░░░░░░░  step 412/2000  21%  elapsed 3s  ETA 12s  loss 0.412
  *     1 ████████▓░   2 ███████▓▓░   3 lost         4 █████████░
  *
  * When there is no room for all workers they are drawn in groups: "1-63 ██████▓▓░×", where × is the

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "record/sinks/sinks.h"
 
 enum { INTERVAL_COUNT_MIN = 3 };
 
@@ -174,7 +175,8 @@ const char *at_interval_show_half(char *buffer, size_t size, const at_interval *
     if (!at_interval_known(interval)) return buffer;
     at_text text = {.bytes = buffer, .used = strlen(buffer), .size = size};
     int     decimals = decimals_of(interval->value, digits);
-    at_text_add(&text, " ± %.*f", decimals, (interval->high - interval->low) / 2);
+    at_text_add(&text, " %s %.*f", at_console_is_ascii() ? "+-" : "±", decimals,
+                (interval->high - interval->low) / 2);
     return buffer;
 }
 

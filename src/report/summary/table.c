@@ -7,9 +7,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "record/sinks/sinks.h"
+#include "record/sinks/terminal.h"
 #include "report/summary/utf8.h"
 
 struct at_table {
@@ -136,13 +138,46 @@ static size_t *measure_columns(const at_table *table)
     return widths;
 }
 
-static void print_rule(const at_table *table, const size_t *widths, FILE *file)
+static size_t total_width(const at_table *table, const size_t *widths)
 {
     assert(widths);
     size_t total = 2 * (table->columns - 1);
     for (size_t i = 0; i < table->columns; i++) total += widths[i];
-    print_times(file, at_console_is_ascii() ? "-" : "─", total);
+    return total;
+}
+
+static void print_rule(const at_table *table, const size_t *widths, FILE *file)
+{
+    print_times(file, at_console_is_ascii() ? "-" : "─", total_width(table, widths));
     fputc('\n', file);
+}
+
+static void print_wide(const at_table *table, const size_t *widths, FILE *file)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        print_cell(table, i, widths[i % table->columns], file);
+        if (i + 1 == table->columns) print_rule(table, widths, file);
+    }
+}
+
+/* A line per cell, with the head of its column; rows begin with a line that is not indented. */
+static void print_narrow(const at_table *table, FILE *file)
+{
+    size_t heads = 0;
+    for (size_t c = 0; c < table->columns; c++) {
+        size_t width = at_table_width(table->cells[c]);
+        if (width > heads) heads = width;
+    }
+    for (size_t i = table->columns; i < table->count; i++) {
+        const char *head = table->cells[i % table->columns], *text = table->cells[i];
+        bool        first = i % table->columns == 0;
+        if (!first && (!*text || strcmp(text, " ") == 0)) continue;
+        print_times(file, " ", first ? 0 : 2);
+        print_text(file, head);
+        print_times(file, " ", heads - at_table_width(head) + (first ? 4 : 2));
+        print_text(file, text);
+        fputc('\n', file);
+    }
 }
 
 static at_err no_memory(at_fail *fail)
@@ -158,7 +193,7 @@ static at_err check_written(FILE *file, at_fail *fail)
                        errno ? strerror(errno) : "an earlier write failed");
 }
 
-at_err at_table_print(const at_table *table, FILE *file, at_fail *fail)
+at_err at_table_print_in(const at_table *table, FILE *file, size_t columns, at_fail *fail)
 {
     assert(table->count >= table->columns);
     size_t *widths = measure_columns(table);
@@ -166,13 +201,19 @@ at_err at_table_print(const at_table *table, FILE *file, at_fail *fail)
         free(widths);
         return no_memory(fail);
     }
-    for (size_t i = 0; i < table->count; i++) {
-        if (i == table->columns) print_rule(table, widths, file);
-        print_cell(table, i, widths[i % table->columns], file);
-    }
-    if (table->count == table->columns) print_rule(table, widths, file);
+    if (columns > 0 && total_width(table, widths) > columns)
+        print_narrow(table, file);
+    else
+        print_wide(table, widths, file);
     free(widths);
     return check_written(file, fail);
+}
+
+at_err at_table_print(const at_table *table, FILE *file, at_fail *fail)
+{
+    bool is_terminal = isatty(fileno(file)); /* files and pipes are as wide as needed */
+    int  columns = is_terminal ? at_terminal_window(file).columns : 0;
+    return at_table_print_in(table, file, columns > 0 ? (size_t)columns : 0, fail);
 }
 
 void at_csv_field(FILE *file, const char *text)

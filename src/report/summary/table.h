@@ -36,10 +36,14 @@ void      at_table_free(at_table *table); /* accepts NULL */
  * printed. */
 void at_table_add(at_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Prints the table with its heads; the last row may be incomplete. Columns are as wide as their
- * widest cell on a terminal: combining marks take no column, East Asian characters two. Control
- * characters and bytes that are not UTF-8 appear as '?'. AT_ERR_IO when writing fails. */
+/* Prints the table with its heads; on a terminal that is too narrow for it, a line per cell. */
 at_err at_table_print(const at_table *table, FILE *file, at_fail *fail);
+
+/* The same for a width of so many columns; 0: any. The last row may be incomplete. Columns are as
+ * wide as their widest cell on a terminal: combining marks take no column, East Asian characters
+ * two. Control characters and bytes that are not UTF-8 appear as '?'. AT_ERR_IO when writing
+ * fails. */
+at_err at_table_print_in(const at_table *table, FILE *file, size_t columns, at_fail *fail);
 
 /* Prints the same cells as CSV (RFC 4180, but with bare newlines). */
 at_err at_table_print_csv(const at_table *table, FILE *file, at_fail *fail);

@@ -683,6 +683,21 @@ at_err at_run(const at_run_options *options, json_t **result, at_fail *fail)
     return err;
 }
 
+at_err at_run_preview_make(const at_run_options *options, at_run_preview *preview, at_fail *fail)
+{
+    run    r = {.options = options};
+    at_err err = set_plan(&r, fail);
+    if (!err)
+        *preview = (at_run_preview){.limits = r.plan.limits,
+                                    .memory = at_run_memory(options, &r.context),
+                                    .cores = r.cores};
+    if (!err && options->world->virtual_time) /* one process computes for all workers */
+        preview->memory /= at_run_workers_here(options->world, &r.context);
+    at_pace_free(r.pace);
+    free(r.faults);
+    return err;
+}
+
 /* ---- measuring ------------------------------------------------------------------------------- */
 
 typedef struct measurement {

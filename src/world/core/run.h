@@ -68,6 +68,16 @@ typedef struct at_run_options {
 /* The optimizer of a run: the one given, or the default of its strategy. */
 const char *at_run_optimizer(const at_run_options *options);
 
+/* What is known before a run starts. */
+typedef struct at_run_preview {
+    at_limits limits; /* with epochs as samples */
+    double    memory; /* bytes on this machine, besides the data, about */
+    uint32_t  cores;
+} at_run_preview;
+
+/* Checks the options as at_run does, and says what the run would need. */
+at_err at_run_preview_make(const at_run_options *options, at_run_preview *preview, at_fail *fail);
+
 /* Runs. *result is the content of result.json, owned by the caller; NULL when training did not
  * start. It is also set after AT_ERR_STOPPED (ended by a signal), and after AT_ERR_FAILED and
  * AT_ERR_IO when training had started. AT_ERR_IO: a file could not be written; *fail names the

@@ -253,13 +253,11 @@ static at_err check_compress(const at_run_options *o, const at_world_context *co
 
 /* ---- memory and time ------------------------------------------------------------------------- */
 
-/* A run that would make the machine swap is refused: it would freeze everything else on it. */
-static at_err check_memory(const at_run_options *o, const at_world_context *context, at_fail *fail)
+double at_run_memory(const at_run_options *o, const at_world_context *context)
 {
     assert(context->plan->release);
     enum { PROCESS_SIZE = 1 << 20 }; /* overhead of a worker process, about */
     const at_task *task = o->task;
-    at_memory      memory = at_machine_memory();
     double         copies = at_plan_has_one_slot(context->plan) ? 2 : 3; /* gradients, parameters */
     if (context->plan->work->reports_change) copies += 1; /* a gradient beside the change */
     double   vectors = copies * (double)task->slot_likely * sizeof(float);
@@ -269,12 +267,20 @@ static at_err check_memory(const at_run_options *o, const at_world_context *cont
         needed +=
             context->plan->stale->versions(context->plan) * (double)task->params * sizeof(float);
     if (task->sparse) needed += 2.0 * (double)task->params * sizeof(float); /* and a snapshot */
+    return needed;
+}
+
+/* A run that would make the machine swap is refused: it would freeze everything else on it. */
+static at_err check_memory(const at_run_options *o, const at_world_context *context, at_fail *fail)
+{
+    at_memory memory = at_machine_memory();
+    double    needed = at_run_memory(o, context);
     if (o->world->virtual_time || memory.available == 0 || needed < (double)memory.available)
         return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE,
-                       "use fewer workers, a smaller --micro-batch or a smaller model",
-                       "%u workers need %.1f GB of memory, and %.1f GB are available", workers,
-                       needed / 1e9, (double)memory.available / 1e9);
+    return at_fail_set(
+        fail, AT_ERR_USAGE, "use fewer workers, a smaller --micro-batch or a smaller model",
+        "%u workers need %.1f GB of memory, and %.1f GB are available",
+        at_run_workers_here(o->world, context), needed / 1e9, (double)memory.available / 1e9);
 }
 
 static at_err check_time(const at_run_options *o, at_fail *fail)

@@ -12,6 +12,9 @@ at_err at_run_check(const at_run_options *options, const at_world_context *conte
 /* Whether the result of the run up to this step was written. */
 bool at_run_has_result(const at_checkpoint *checkpoint);
 
+/* Bytes that the workers on this machine need besides the data, about. */
+double at_run_memory(const at_run_options *options, const at_world_context *context);
+
 /* Number of workers that compute on this machine. */
 uint32_t at_run_workers_here(const at_world *world, const at_world_context *context);
 

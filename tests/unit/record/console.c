@@ -73,10 +73,13 @@ static void plain_lines_are_printed_every_two_seconds(void **state)
         if (i == 6) script_evaluated(&run, 5, AT_SEC(0.5), 0.8463, 0.44);
     }
     end(&run);
-    check_written("amb · softmax · fashion-mnist · 10 workers\n"
-                  "step 4/20  20%  200 samples/s  loss 2.000  ETA 8s\n"
-                  "step 8/20  40%  200 samples/s  loss 2.000  accuracy 0.846  ETA 6s\n"
-                  "step 10/20  50%  200 samples/s  loss 2.000  accuracy 0.846  ETA 5s\n");
+    check_written(
+        "amb · softmax · fashion-mnist · 10 workers\n"
+        "step 4/20  20%  elapsed 2s  ETA 8s  loss 2.000  200 samples/s  500ms/step  lr 0.1\n"
+        "step 8/20  40%  elapsed 4s  ETA 6s  loss 2.000  accuracy 0.846  200 samples/s  "
+        "500ms/step  lr 0.1\n"
+        "step 10/20  50%  elapsed 5s  ETA 5s  loss 2.000  accuracy 0.846  200 samples/s  "
+        "500ms/step  lr 0.1\n");
 }
 
 static void plain_lines_become_rarer_in_a_long_run(void **state)
@@ -105,31 +108,31 @@ static void check_goal(at_limits limits, const char *expected)
     end(&run);
     const char *last = written + strlen(written) - 1;
     while (last > written && last[-1] != '\n') last--;
-    assert_string_equal(last, expected);
+    char    line[200];
+    at_text text = at_text_in(line, sizeof line);
+    at_text_add(&text, "%s  1000 samples/s  1.00s/step  lr 0.1\n", expected);
+    assert_string_equal(last, line);
     free(written);
 }
 
 static void progress_is_measured_toward_the_nearest_limit(void **state)
 {
     (void)state;
-    check_goal((at_limits){0}, "step 3  1000 samples/s  loss 1.00e-04  accuracy 0.450\n");
+    check_goal((at_limits){0}, "step 3  elapsed 3s  loss 1.00e-04  accuracy 0.450");
     check_goal((at_limits){.steps = 4, .samples = 6000},
-               "step 3/4  75%  1000 samples/s  loss 1.00e-04  accuracy 0.450  ETA 1s\n");
+               "step 3/4  75%  elapsed 3s  ETA 1s  loss 1.00e-04  accuracy 0.450");
     check_goal((at_limits){.steps = 100, .samples = 6000},
-               "step 3/100  sample 3000/6000  50%  1000 samples/s  loss 1.00e-04  "
-               "accuracy 0.450  ETA 3s\n");
+               "step 3/100  sample 3000/6000  50%  elapsed 3s  ETA 3s  loss 1.00e-04  "
+               "accuracy 0.450");
     check_goal((at_limits){.samples = 120000, .epochs = true},
-               "step 3  epoch 0.05/2  2%  1000 samples/s  loss 1.00e-04  accuracy 0.450  "
-               "ETA 1min57\n");
+               "step 3  epoch 0.05/2  2%  elapsed 3s  ETA 1min57  loss 1.00e-04  accuracy 0.450");
     check_goal((at_limits){.time = AT_SEC(30)},
-               "step 3  time 3.00s/30.0s  10%  1000 samples/s  loss 1.00e-04  accuracy 0.450  "
-               "ETA 27s\n");
+               "step 3  time 3.00s/30.0s  10%  ETA 27s  loss 1.00e-04  accuracy 0.450");
     check_goal((at_limits){.targets = 1, .target = {{AT_METRIC_ACCURACY, 0.9}}},
-               "step 3  50%  1000 samples/s  loss 1.00e-04  accuracy 0.450/0.9\n");
+               "step 3  50%  elapsed 3s  loss 1.00e-04  accuracy 0.450/0.9");
     check_goal(
         (at_limits){.targets = 2, .target = {{AT_METRIC_ACCURACY, 0.9}, {AT_METRIC_LOSS, 0.2}}},
-        "step 3  40%  1000 samples/s  loss 1.00e-04  accuracy 0.450/0.9  "
-        "test loss 0.500/0.2\n");
+        "step 3  40%  elapsed 3s  loss 1.00e-04  accuracy 0.450/0.9  test loss 0.500/0.2");
 }
 
 static void a_resumed_run_does_not_count_earlier_progress(void **state)
@@ -143,7 +146,25 @@ static void a_resumed_run_does_not_count_earlier_progress(void **state)
     for (int i = 1; i <= 25; i++) step(&run, i * AT_SEC(0.04), 1, 1);
     end(&run);
     check_written("amb · softmax · fashion-mnist · 1 worker\n"
-                  "step 75/100  75%  25 samples/s  loss 1.000  ETA 1s\n");
+                  "step 75/100  75%  elapsed 1s  ETA 1s  loss 1.000  25 samples/s  40.0ms/step  "
+                  "lr 0.1\n");
+}
+
+static void the_last_line_of_a_reached_target_says_so(void **state)
+{
+    (void)state;
+    script run;
+    begin(&run, 1, (at_console_options){0});
+    run.plan.limits =
+        (at_limits){.steps = 100, .targets = 1, .target = {{AT_METRIC_ACCURACY, 0.4}}};
+    start(&run);
+    for (int i = 1; i <= 3; i++) step(&run, AT_SEC(i), 1000, 0.0001);
+    script_evaluated(&run, 3, 0, 0.45, 0.5);
+    script_action(&run, (at_action){.kind = AT_ACT_FINISH, .as.finish.why = AT_END_TARGET},
+                  (at_record){.at = AT_SEC(3)});
+    end(&run);
+    assert_non_null(strstr(written, "step 3/100  target reached  elapsed 3s  loss"));
+    free(written);
 }
 
 static void play_troubles(script *run)
@@ -315,8 +336,8 @@ static void the_block_is_redrawn_in_place_and_messages_stay_above(void **state)
     assert_string_equal(row_text(&it, 4), "the disk is nearly full");
     assert_string_equal(row_text(&it, 5),
                         "amb · softmax · fashion-mnist · 4 workers   █ compute ▓ sleep ░ idle");
-    assert_string_equal(row_text(&it, 6), "███████████████░░░░░░░░░░░░░░░  "
-                                          "step 20/40  50%  400 samples/s  loss 2.000  ETA 5s");
+    assert_string_equal(row_text(&it, 6), "████████░░░░░░░  step 20/40  50%  elapsed 5s  ETA 5s  "
+                                          "loss 2.000  400 samples/s  250ms/step  lr 0.1");
     assert_string_equal(row_text(&it, 7),
                         "1 evicted      2 ██████▓▓░░   3 ██████▓▓▓░   4 ████▓▓▓░░░");
     assert_string_equal(row_text(&it, 8), "");
@@ -407,6 +428,21 @@ static void without_utf8_bars_are_ascii(void **state)
     }
 }
 
+static void sixty_columns_have_room_for_the_bar_and_the_time_left(void **state)
+{
+    (void)state;
+    script          run;
+    static terminal it;
+    memset(&it, 0, sizeof it);
+    it.width = 60;
+    play_terminal(&run, 4, (at_console_options){.terminal = true, .width = 60});
+    end(&run);
+    show(&it, written);
+    assert_non_null(strstr(written, "█░"));
+    assert_non_null(strstr(written, "step 20/40  50%  elapsed 5s  ETA 5s  loss"));
+    free(written);
+}
+
 /* A block taller than the window could not be redrawn in place. */
 static void the_block_is_less_tall_than_the_window(void **state)
 {
@@ -471,7 +507,7 @@ static void a_separate_clock_paces_a_simulation(void **state)
     for (int i = 1; i <= 1000; i++) step(&run, AT_SEC(1000.0 * i), 1, 1);
     end(&run);
     check_written("amb · softmax · fashion-mnist · 1 worker\n"
-                  "step 1000  0.001 samples/s  loss 1.000\n");
+                  "step 1000  loss 1.000  0.001 samples/s  16min40/step  lr 0.1\n");
 }
 
 static void long_messages_break_at_spaces(void **state)
@@ -558,6 +594,8 @@ int main(void)
         cmocka_unit_test(plain_lines_become_rarer_in_a_long_run),
         cmocka_unit_test(progress_is_measured_toward_the_nearest_limit),
         cmocka_unit_test(a_resumed_run_does_not_count_earlier_progress),
+        cmocka_unit_test(the_last_line_of_a_reached_target_says_so),
+        cmocka_unit_test(sixty_columns_have_room_for_the_bar_and_the_time_left),
         cmocka_unit_test(quiet_prints_only_losses_and_warnings),
         cmocka_unit_test(waits_are_printed_in_real_time_only),
         cmocka_unit_test(many_losses_are_summarized),

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -193,7 +194,10 @@ static void intervals_are_shown_with_their_digits(void **state)
     assert_string_equal(at_interval_show(text, sizeof text, &known, 3), "0.623 [0.581, 0.670]");
     at_interval unknown = {.value = 12345.6, .low = NAN, .high = NAN, .count = 2};
     assert_string_equal(at_interval_show(text, sizeof text, &unknown, 3), "12346");
+    setenv("LC_ALL", "C.UTF-8", 1);
     assert_string_equal(at_interval_show_half(text, sizeof text, &known, 3), "0.623 ± 0.044");
+    setenv("LC_ALL", "C", 1);
+    assert_string_equal(at_interval_show_half(text, sizeof text, &known, 3), "0.623 +- 0.044");
     assert_string_equal(at_interval_show_half(text, sizeof text, &unknown, 3), "12346");
     at_interval zero = {.value = 0, .low = NAN, .high = NAN, .count = 1};
     assert_string_equal(at_interval_show(text, sizeof text, &zero, 2), "0.0");

@@ -102,6 +102,27 @@ static void an_incomplete_last_row_is_printed(void **state)
     at_table_free(table);
 }
 
+static at_err print_in_ten_columns(const at_table *table, FILE *file, at_fail *fail)
+{
+    return at_table_print_in(table, file, 10, fail);
+}
+
+static void a_table_that_is_too_wide_has_a_line_per_cell(void **state)
+{
+    (void)state;
+    at_table *table =
+        at_table_new((const at_column[]){{"worker", AT_ALIGN_LEFT}, {"used", AT_ALIGN_RIGHT}}, 2);
+    at_table_add(table, "1");
+    at_table_add(table, "256");
+    at_table_add(table, "all");
+    at_table_add(table, " ");
+    check_prints(table, print_in_ten_columns,
+                 "worker    1\n"
+                 "  used    256\n"
+                 "worker    all\n");
+    at_table_free(table);
+}
+
 static void csv_fields_are_quoted_if_necessary(void **state)
 {
     (void)state;
@@ -160,6 +181,7 @@ int main(void)
         cmocka_unit_test(text_is_measured_in_columns_not_bytes),
         cmocka_unit_test(control_characters_do_not_reach_the_terminal),
         cmocka_unit_test(an_incomplete_last_row_is_printed),
+        cmocka_unit_test(a_table_that_is_too_wide_has_a_line_per_cell),
         cmocka_unit_test(csv_fields_are_quoted_if_necessary),
         cmocka_unit_test(many_rows_are_kept),
         cmocka_unit_test(a_full_disk_is_reported),
