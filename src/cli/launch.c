@@ -224,6 +224,7 @@ static at_err resolve_plan(const at_settings *s, at_run_options *run, at_fail *f
                          .batch = whole_or_zero(s->batch),
                          .micro_batch = whole_or_zero(s->micro_batch),
                          .lr_scale = s->lr_scale,
+                         .nonfinite = s->nonfinite,
                          .deal_global = deal == 1,
                          .lease = s->lease};
     o.limits.steps = s->steps > 0 ? (uint64_t)s->steps : 0;

@@ -365,6 +365,14 @@ at_err at_order_message_check(const at_order_message *message, uint32_t samples_
 
 /* ---- reports ------------------------------------------------------------------------------- */
 
+/* A place in a vector, from 1 on; 0: none. One beyond 32 bits is sent as the last of them. */
+static void code_place(cursor *c, uint64_t *place)
+{
+    uint32_t narrow = *place < UINT32_MAX ? (uint32_t)*place : UINT32_MAX;
+    code_u32(c, &narrow);
+    *place = narrow;
+}
+
 static void code_work(cursor *c, at_work *work)
 {
     bool *flags[] = {&work->abandoned, &work->capped, &work->overslept};
@@ -372,6 +380,7 @@ static void code_work(cursor *c, at_work *work)
     code_u64(c, &work->version);
     code_u32(c, &work->samples);
     code_flags(c, flags, 3);
+    code_place(c, &work->nonfinite);
     code_real(c, &work->loss_sum); /* not finite when training diverges */
     code_duration(c, &work->compute_ns, "negative time");
     code_duration(c, &work->sleep_ns, "negative time");

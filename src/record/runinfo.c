@@ -73,6 +73,7 @@ static json_t *plan_json(const at_plan *plan)
     }
     at_json_fields_write(numbers, NUMBERS, plan, object);
     if (plan->lr_inverse) json_object_set_new(object, "lr_inverse", json_true());
+    json_object_set_new(object, "nonfinite", text_json(at_nonfinite_name[plan->nonfinite]));
     json_object_set_new(object, "targets", targets_json(&plan->limits));
     if (!plan->then) return object;
     char condition[AT_SWITCH_TEXT_SIZE];
@@ -167,6 +168,9 @@ static at_err read_plan(const json_t *object, at_plan *plan, at_fail *fail)
     if (wrong) return invalid(wrong, fail);
     plan->lr_inverse = json_is_true(json_object_get(object, "lr_inverse"));
     AT_TRY(check_numbers(plan, fail));
+    const char *nonfinite = json_string_value(json_object_get(object, "nonfinite"));
+    if (at_plan_read_nonfinite(nonfinite, &plan->nonfinite, &reason))
+        return invalid("nonfinite", fail);
     for (int i = 0; i < AT_FAMILY_COUNT; i++)
         AT_TRY(read_rule(object, (enum at_family)i, plan, fail));
     AT_TRY(read_targets(object, &plan->limits, fail));

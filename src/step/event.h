@@ -51,6 +51,9 @@ typedef struct at_work {
     bool     abandoned; /* the gradient is invalid, but the samples were drawn */
     bool     capped;    /* ended because samples_max was reached */
     bool     overslept; /* the induced sleep used up the time; one micro-batch was done anyway */
+    /* 1 + index of the first number of the gradient that is not finite (sparse: 1 + the feature);
+     * 0: all of them are, or nobody has looked. The loss may not be finite either way. */
+    uint64_t nonfinite;
     double   loss_sum;
     at_ns    compute_ns;   /* without the induced sleep */
     at_ns    sleep_ns;     /* induced */
@@ -168,8 +171,12 @@ typedef enum at_action_kind {
 } at_action_kind;
 
 /* Why samples were dropped, and why a run ended; names are part of result.json. */
-#define AT_DROP_MAP(X) \
-    X(STALE, "stale") X(ABANDONED, "abandoned") X(LOST, "lost") X(STOPPED, "stopped")
+#define AT_DROP_MAP(X)        \
+    X(STALE, "stale")         \
+    X(ABANDONED, "abandoned") \
+    X(LOST, "lost")           \
+    X(STOPPED, "stopped")     \
+    X(NONFINITE, "nonfinite")
 typedef enum at_drop {
 #define X(id, text) AT_DROP_##id,
     AT_DROP_MAP(X)

@@ -443,7 +443,7 @@ static void on_applied(at_hub *hub, const at_event *event, at_out *out)
 {
     assert(hub->applying);
     at_ns       now = event->now;
-    bool        finite = isfinite(hub->loss_open);
+    bool        finite = isfinite(hub->loss_open) || hub->plan->nonfinite == AT_NONFINITE_IGNORE;
     double      loss = hub->loss_open / (double)hub->samples_open;
     at_progress progress = at_size_progress(hub, event);
     hub->applying = false;
@@ -472,6 +472,8 @@ static void on_applied(at_hub *hub, const at_event *event, at_out *out)
     assert(!hub->applying);
 }
 
+static void admit_waiting(at_hub *hub);
+
 /* ---- reports -------------------------------------------------------------------------------- */
 
 static void hold(at_hub *hub, at_member *member, const at_piece *piece, double loss_sum,
@@ -490,11 +492,32 @@ static void hold(at_hub *hub, at_member *member, const at_piece *piece, double l
     }
     member->pieces_held++;
     hub->pieces++;
+    hub->nonfinite_row = 0;
     hub->samples_open += piece->samples;
     hub->loss_open += loss_sum;
 }
 
-static void take_report(at_hub *hub, at_member *member, const at_report *report, at_out *out)
+/* Whether this report must not be used, whatever its version. */
+static bool is_refused(const at_hub *hub, const at_work *work)
+{
+    bool finite = work->nonfinite == 0 && isfinite(work->loss_sum);
+    return !finite && !work->abandoned && hub->plan->nonfinite != AT_NONFINITE_IGNORE;
+}
+
+/* The parameters are still those of the last closed step. A worker behind a barrier waits for the
+ * next version, like one that has reported; if nobody is left in the step, all start over. */
+static void refuse(at_hub *hub, at_member *member, const at_piece *piece, at_ns now, at_out *out)
+{
+    assert(hub->end == AT_END_RUNNING);
+    uint64_t most = AT_NONFINITE_ROW + (uint64_t)AT_NONFINITE_ROW_WORKER * hub->present;
+    drop(hub, member, piece, piece->samples, AT_DROP_NONFINITE, out);
+    hub->nonfinite_row++;
+    if (hub->plan->nonfinite == AT_NONFINITE_STOP || hub->nonfinite_row > most)
+        wind_down(hub, AT_END_DIVERGED, now, out);
+}
+
+static void take_report(at_hub *hub, at_member *member, const at_report *report, at_ns now,
+                        at_out *out)
 {
     const at_work *work = &report->work;
     at_piece       piece = {.worker = member->id,
@@ -505,6 +528,8 @@ static void take_report(at_hub *hub, at_member *member, const at_report *report,
                             .version = work->version};
     if (hub->end != AT_END_RUNNING) {
         drop(hub, member, &piece, work->samples, AT_DROP_STOPPED, out);
+    } else if (is_refused(hub, work)) {
+        refuse(hub, member, &piece, now, out);
     } else if (work->abandoned) {
         member->begun_on = AT_VERSION_NONE; /* it may start over on the same version */
         drop(hub, member, &piece, work->samples, AT_DROP_ABANDONED, out);
@@ -539,11 +564,12 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
     if (report->again) member->rounds_begun++;
     if (report->again && (hub->draining || is_holding(hub)))
         pause_member(hub, member, out); /* again: the first pause came too late */
-    take_report(hub, member, report, out);
+    take_report(hub, member, report, event->now, out);
     if (hub->reports_needed > 0) hub->reports_needed--;
-    bool full = hub->pieces == hub->pieces_max;
-    if (full || hub->reports_needed == 0) close_if_ready(hub, event->now, out);
-    if (hub->plan->release->looks_at_others)
+    bool full = hub->pieces == hub->pieces_max, refused = is_refused(hub, &report->work);
+    if (full || hub->reports_needed == 0 || refused) close_if_ready(hub, event->now, out);
+    if (refused && hub->end == AT_END_RUNNING && !hub->applying) admit_waiting(hub);
+    if (hub->plan->release->looks_at_others || refused)
         release_ready(hub, event->now, out);
     else if (may_release(hub))
         release_member(hub, member, event->now, out);

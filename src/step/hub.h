@@ -66,6 +66,7 @@ typedef struct at_hub {
                               under a release rule that holds that of member[i] is piece[i] */
     uint32_t       pieces; /* in the open step */
     uint32_t       pieces_max;
+    uint64_t       nonfinite_row;  /* reports in a row that were dropped as not finite */
     uint32_t       reports_needed; /* before the gather rule is asked again whether to close */
     void          *size_state, *gather_state;
 

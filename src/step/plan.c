@@ -196,6 +196,25 @@ static at_err resolve_lr_scale(const char *text, at_plan *plan, at_fail *fail)
                        text);
 }
 
+const char *const at_nonfinite_name[AT_NONFINITE_COUNT] = {
+#define X(id, text) [AT_NONFINITE_##id] = text,
+    AT_NONFINITE_MAP(X)
+#undef X
+};
+
+at_err at_plan_read_nonfinite(const char *text, at_nonfinite *nonfinite, at_fail *fail)
+{
+    *nonfinite = AT_NONFINITE_STOP;
+    if (!given(text)) return AT_OK;
+    for (int i = 0; i < AT_NONFINITE_COUNT; i++) {
+        if (strcmp(text, at_nonfinite_name[i]) != 0) continue;
+        *nonfinite = (at_nonfinite)i;
+        return AT_OK;
+    }
+    return at_fail_set(fail, AT_ERR_USAGE, "known: stop skip ignore", "unknown --nonfinite '%s'",
+                       text);
+}
+
 /* ---- the whole plan -------------------------------------------------------------------------- */
 
 at_err at_plan_check(const at_plan *plan, at_fail *fail)
@@ -230,6 +249,7 @@ at_err at_plan_resolve(const at_plan_options *o, at_plan *plan, at_fail *fail)
     }
     AT_TRY(resolve_micro_batch(o, plan, fail));
     AT_TRY(resolve_lr_scale(o->lr_scale, plan, fail));
+    AT_TRY(at_plan_read_nonfinite(o->nonfinite, &plan->nonfinite, fail));
     AT_TRY(at_plan_check(plan, fail));
     assert(plan->workers_min <= plan->workers);
     assert(plan->workers <= plan->workers_max);

@@ -37,6 +37,23 @@ typedef enum at_switch_by {
     AT_SWITCH_COUNT
 } at_switch_by;
 
+/* What the hub does with a report whose loss or gradient is not finite: X(id, name). */
+#define AT_NONFINITE_MAP(X)                                                  \
+    X(STOP, "stop")     /* ends the run before the report is used */         \
+    X(SKIP, "skip")     /* drops it; the run ends when nothing else comes */ \
+    X(IGNORE, "ignore") /* uses it, as if nobody had looked */
+typedef enum at_nonfinite {
+#define X(id, text) AT_NONFINITE_##id,
+    AT_NONFINITE_MAP(X)
+#undef X
+        AT_NONFINITE_COUNT
+} at_nonfinite;
+extern const char *const at_nonfinite_name[AT_NONFINITE_COUNT];
+
+/* Under `skip`: a run ends when this many reports in a row, and this many per worker, had to be
+ * dropped. */
+enum { AT_NONFINITE_ROW = 100, AT_NONFINITE_ROW_WORKER = 10 };
+
 typedef struct at_plan {
     const struct at_strategy *strategy;
     const at_work_rule       *work;
@@ -49,28 +66,29 @@ typedef struct at_plan {
     const at_outer_rule      *outer;
     at_value                  arg[AT_FAMILY_COUNT][AT_RULE_ARGS_MAX]; /* of these rules */
 
-    uint32_t workers;       /* expected at the start, >= 1 */
-    uint32_t workers_max;   /* capacity: ids are 1 .. workers_max */
-    uint32_t workers_min;   /* with fewer present the run pauses */
-    at_ns    join_timeout;  /* how long it waits for workers to join before it continues or stops */
-    bool     open;          /* further workers may join at any time */
-    uint32_t batch;         /* samples per worker per round, see --batch */
-    uint32_t micro_batch;   /* 1 .. batch */
-    uint32_t batch_min;     /* limits of size rules that change the number of samples: */
-    uint32_t batch_max;     /* 1 <= batch_min <= batch <= batch_max */
-    bool     lr_linear;     /* --lr-scale linear: the learning rate scales with the batch */
-    bool     lr_inverse;    /* --lr-scale inverse: it is divided by the samples per worker */
-    uint32_t cap;           /* maximum samples of a round under timed work */
-    uint32_t drawn_extra;   /* samples by which a round may exceed its order (--straggler-batch) */
-    at_ns    time_limit;    /* of timed work; AT_NEVER: size rule `auto` finds it */
-    uint32_t local_batch;   /* samples of a local step, a multiple of micro_batch; 0: none */
-    bool     cut_after;     /* as published: start a micro-batch while elapsed < T */
-    bool     own_batches;   /* programs decide the size of a micro-batch (seats) */
-    bool     deal_global;   /* --deal global: sample positions come from the hub */
-    at_ns    lease;         /* 0: adapts to past rounds */
-    uint64_t samples_epoch; /* length of an epoch; 0: unknown, size rules see no epochs */
-    uint64_t eval_steps;    /* evaluate every this many steps; 0: by eval_samples */
-    uint64_t eval_samples;  /* evaluate every this many used samples; both 0: only at the end */
+    uint32_t workers;      /* expected at the start, >= 1 */
+    uint32_t workers_max;  /* capacity: ids are 1 .. workers_max */
+    uint32_t workers_min;  /* with fewer present the run pauses */
+    at_ns    join_timeout; /* how long it waits for workers to join before it continues or stops */
+    bool     open;         /* further workers may join at any time */
+    uint32_t batch;        /* samples per worker per round, see --batch */
+    uint32_t micro_batch;  /* 1 .. batch */
+    uint32_t batch_min;    /* limits of size rules that change the number of samples: */
+    uint32_t batch_max;    /* 1 <= batch_min <= batch <= batch_max */
+    bool     lr_linear;    /* --lr-scale linear: the learning rate scales with the batch */
+    bool     lr_inverse;   /* --lr-scale inverse: it is divided by the samples per worker */
+    uint32_t cap;          /* maximum samples of a round under timed work */
+    uint32_t drawn_extra;  /* samples by which a round may exceed its order (--straggler-batch) */
+    at_ns    time_limit;   /* of timed work; AT_NEVER: size rule `auto` finds it */
+    uint32_t local_batch;  /* samples of a local step, a multiple of micro_batch; 0: none */
+    bool     cut_after;    /* as published: start a micro-batch while elapsed < T */
+    bool     own_batches;  /* programs decide the size of a micro-batch (seats) */
+    bool     deal_global;  /* --deal global: sample positions come from the hub */
+    at_ns    lease;        /* 0: adapts to past rounds */
+    at_nonfinite nonfinite;
+    uint64_t     samples_epoch; /* length of an epoch; 0: unknown, size rules see no epochs */
+    uint64_t     eval_steps;    /* evaluate every this many steps; 0: by eval_samples */
+    uint64_t     eval_samples;  /* evaluate every this many used samples; both 0: only at the end */
     /* Checkpoints, in addition to those at the start and end. Before one due by steps, all workers
      * finish their rounds, so that a resumed run equals an uninterrupted one. */
     bool      saves;
@@ -91,6 +109,7 @@ typedef struct at_plan_options {
     const char *work, *gather, *release, *newer, *stale, *size, *mix, *outer;
     const char *time_limit; /* "auto" or a duration */
     const char *lr_scale;   /* "none", "linear" or "inverse" */
+    const char *nonfinite;  /* "stop", "skip" or "ignore" */
     uint32_t    workers;
     uint32_t    workers_min, workers_max; /* 0: 1, and as many as `workers` */
     at_ns       join_timeout;             /* 0: 60 s */
@@ -130,6 +149,9 @@ at_err at_plan_count_hubs(const at_plan_options *options, uint32_t *hubs, at_fai
  * are set. AT_ERR_USAGE, with the reason, when there is no such rule or an argument does not
  * fit. */
 at_err at_plan_read_rule(at_plan *plan, enum at_family family, const char *text, at_fail *fail);
+
+/* Reads the name of a policy; NULL or "": stop. AT_ERR_USAGE when there is none of that name. */
+at_err at_plan_read_nonfinite(const char *text, at_nonfinite *nonfinite, at_fail *fail);
 
 /* Checks the combination of rules; at_plan_resolve has done it. */
 at_err at_plan_check(const at_plan *plan, at_fail *fail);

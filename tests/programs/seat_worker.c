@@ -26,7 +26,8 @@ static struct {
               {"join", 1},       {"stuck", 0},   {"print_mb", 0}, {"threads", 1}, {"evaluate", 0},
               {"extra", 0},      {"buffers", 0}, {"aside", 0},    {"slice", 0},   {"installs", 0},
               {"sgd", 1},        {"state", 0},   {"halve", 0},    {"stay", 0},    {"unleft", 0},
-              {"samples", 4096}, {"odd", 0},     {"complain", 0}, {"update", 0},  {"hand_over", 0}};
+              {"samples", 4096}, {"odd", 0},     {"complain", 0}, {"update", 0},  {"hand_over", 0},
+              {"nan", 0}};
 
 static long get(const char *name)
 {
@@ -201,6 +202,7 @@ static int do_round(at_seat *seat, const at_seat_order *order, long round)
                                at_seat_sample(seat, at + i, SAMPLES));
         at += batch;
         misbehave(seat, round);
+        if (round == get("nan") && is_meant(seat)) at_seat_gradient(seat)[2] = NAN;
         status = more(seat, batch, loss);
     }
     for (int i = 0; get("buffers") && status == AT_SEAT_REPORT && i < 4; i++)

@@ -98,7 +98,7 @@ const at_option at_options[] = {
           "Worker processes; 0 trains in this process, without a hub [one per core]"),
     WHOLE("workers-min", RARE, WORKERS, RUNS, workers_min, NULL, 1, 1e6, "N",
           "With fewer workers present the run holds, and stops after --join-timeout [1]"),
-    WHOLE("workers-max", RARE, WORKERS, RUNS, workers_max, NULL, 1, 1e6, "N",
+    WHOLE("workers-max", SIMULATION, WORKERS, RUNS, workers_max, NULL, 1, 1e6, "N",
           "Most workers at a time, when workers join later (simulation: --faults join) "
           "[--workers]"),
     TIME("join-timeout", RARE, WORKERS, RUNS, join_timeout, NULL, "T",
@@ -224,6 +224,9 @@ const at_option at_options[] = {
     TEXT("target", MAIN, STOPPING, RUNS, target, NULL, "accuracy=X,loss=Y",
          "Stop when all test metrics listed here are reached; also auc (two classes), top5 (more "
          "than 20 classes) and r2 (regression)"),
+    TEXT("nonfinite", RARE, STOPPING, RUNS, nonfinite, "stop", "stop|skip|ignore",
+         "When a loss or gradient is infinite or not a number: stop the run with the last "
+         "checkpoint intact, skip that gradient, or use it"),
     WHOLE("eval-every", COMMON, STOPPING, RUNS, eval_every, NULL, 0, 1e15, "STEPS",
           "Steps between evaluations of the test set, in parallel with training; 0: only at the "
           "end [one epoch]"),

@@ -1,6 +1,7 @@
 #include "learn/optim/sum.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -58,6 +59,33 @@ void at_sum_slice(float *dst, const float *const *src, const float *weights, siz
         size_t first = slice.first + at;
         at_sum_block(dst + first, src, weights, count, first, at_sum_block_size(at, slice.count));
     }
+}
+
+/* As numbers without sign the bits of floats are in order of magnitude, and those that are not
+ * finite come last. */
+AT_VECTORIZED static uint32_t largest_bits(const uint32_t *bits, size_t n)
+{
+    enum { LANES = 64 };
+    uint32_t lane[LANES] = {0}, largest = 0;
+    size_t   whole = n / LANES * LANES;
+    for (size_t i = 0; i < whole; i += LANES)
+        for (size_t k = 0; k < LANES; k++) {
+            uint32_t magnitude = bits[i + k] << 1;
+            lane[k] = lane[k] > magnitude ? lane[k] : magnitude;
+        }
+    for (size_t i = whole; i < n; i++) lane[0] = lane[0] > bits[i] << 1 ? lane[0] : bits[i] << 1;
+    for (size_t k = 0; k < LANES; k++) largest = largest > lane[k] ? largest : lane[k];
+    return largest;
+}
+
+size_t at_first_nonfinite(const float *v, size_t n)
+{
+    const uint32_t infinity = 0x7f800000u << 1;
+    assert(v || n == 0);
+    if (largest_bits((const uint32_t *)(const void *)v, n) < infinity) return n;
+    size_t at = 0;
+    while (isfinite(v[at])) at++;
+    return at;
 }
 
 /* Lanes that are summed separately let the compiler use vectors without reordering anything. */

@@ -31,6 +31,9 @@ void at_sum_slice(float *dst, const float *const *src, const float *weights, siz
 void at_sum_block(float *dst, const float *const *src, const float *weights, size_t count,
                   size_t at, size_t n);
 
+/* The index of the first of n floats that is infinite or not a number; n: all are finite. */
+size_t at_first_nonfinite(const float *v, size_t n);
+
 /* Sum of the squares of n floats, in double precision and always in the same order. */
 double at_sum_squares(const float *v, size_t n);
 

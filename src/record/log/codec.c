@@ -72,11 +72,13 @@ static at_codec_last *code_worker(at_codec *codec, at_node *worker)
 static void code_work(at_codec *codec, at_work *work, at_codec_last *last)
 {
     assert(last);
-    bool *flags[] = {&work->abandoned, &work->capped, &work->overslept};
+    bool  nonfinite = work->nonfinite > 0;
+    bool *flags[] = {&work->abandoned, &work->capped, &work->overslept, &nonfinite};
     at_wire_delta(&codec->wire, &work->round, &last->round);
     at_wire_delta(&codec->wire, &work->version, &last->version);
     at_wire_delta_u32(&codec->wire, &work->samples, &last->samples);
-    at_wire_flags(&codec->wire, flags, 3);
+    at_wire_flags(&codec->wire, flags, 4);
+    if (nonfinite) at_wire_u64(&codec->wire, &work->nonfinite);
     at_wire_real(&codec->wire, &work->loss_sum);
     at_wire_i64(&codec->wire, &work->compute_ns);
     at_wire_i64(&codec->wire, &work->sleep_ns);

@@ -112,6 +112,7 @@ static const char *drop_reason(at_drop why)
     case AT_DROP_ABANDONED: return "abandoned for a newer version";
     case AT_DROP_LOST: return "lost with their worker";
     case AT_DROP_STOPPED: return "unfinished at the end of the run";
+    case AT_DROP_NONFINITE: return "not finite";
     case AT_DROP_COUNT: break;
     }
     assert(!"unreachable");

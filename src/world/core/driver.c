@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "pace/pace.h"
+#include "world/core/nonfinite.h"
 
 void at_driver_init(at_driver *d, const at_driver_options *options)
 {
@@ -169,6 +170,9 @@ static void begin_send(at_driver *d, const at_report *report)
     assert(!d->sending);
     if (d->options.local && !report->work.abandoned) at_local_steps_end(d->options.local);
     d->report = *report;
+    if (d->looks)
+        at_nonfinite_look_and_clear(d->options.context->task, d->machine.plan, d->gradient,
+                                    &d->report.work);
     d->report.work.loss_sum = d->loss_sum;
     d->report.work.idle_ns = d->idle_ns;
     d->report.work.install_ns = d->install_ns;
@@ -350,6 +354,7 @@ void at_driver_run(at_driver *d, float *shared)
     at_micro m;
     assert(d->options.context->task->gradient);
     assert(d->options.context->task->descend || !shared);
+    d->looks = !shared;
     while (at_driver_next(d, &m)) at_driver_done(d, m.draw.count, compute(d, &m, shared));
 }
 

@@ -94,6 +94,7 @@ typedef struct at_driver {
     uint64_t messages;
     /* Current activity. */
     bool      sleeping, computing, padding, sending;
+    bool      looks; /* for numbers that are not finite in its gradients */
     at_ns     until; /* end of the sleep or the padding */
     at_ns     spent; /* in gradients of this round, without padding */
     uint32_t  micro; /* samples of the current micro-batch, as drawn */

@@ -11,6 +11,8 @@
 #include "step/snapshot.h"
 #include "world/process/signals.h"
 
+enum { NONFINITE_SAID = 5 }; /* reports that are not finite, of which the user is told */
+
 at_err at_host_init(at_host *host, const at_plan *plan, at_recorder *recorder, at_updater *updater,
                     at_evaluator *evaluator, const at_world_ops *ops, at_fail *fail)
 {
@@ -74,6 +76,7 @@ at_err at_resume_host(const at_world_context *context, at_host *host, at_fail *f
     assert(host->machine);
     assert(host->hub->version == 0);
     host->saver = context->saver;
+    host->task = context->task;
     if (!context->resume) return AT_OK;
     if (!at_snapshot_valid(context->resume->snapshot, context->plan))
         return at_fail_set(fail, AT_ERR_FORMAT,
@@ -369,6 +372,23 @@ static void note_lost(at_host *host, const at_event *event, const at_about *abou
                  about->text);
 }
 
+/* Says which worker sent what; not each time, because a run may be full of them. */
+static void note_nonfinite(at_host *host, const at_event *event)
+{
+    const at_plan *plan = host->hub->plan;
+    const at_work *work = &event->as.report.work;
+    assert(event->kind == AT_EV_MESSAGE);
+    if (host->hub->end != AT_END_RUNNING || plan->nonfinite == AT_NONFINITE_IGNORE) return;
+    at_nonfinite_describe(host->task, event->worker, host->hub->version + 1, work, host->nonfinite);
+    host->nonfinite_count++;
+    if (plan->nonfinite != AT_NONFINITE_SKIP || host->nonfinite_count > NONFINITE_SAID) return;
+    char        text[AT_NONFINITE_TEXT + 60];
+    const char *more =
+        host->nonfinite_count == NONFINITE_SAID ? "; no more of these are shown" : "";
+    snprintf(text, sizeof text, "%s, and is skipped%s", host->nonfinite, more);
+    at_host_say(host, event->now, text);
+}
+
 void at_host_event(at_host *host, const at_event *event, const at_about *about)
 {
     assert(event->kind != AT_EV_APPLIED); /* said here, after an update */
@@ -377,6 +397,8 @@ void at_host_event(at_host *host, const at_event *event, const at_about *about)
         host->updater->wants_norms = host->hub->plan->size->wants_norms;
     }
     if (event->kind == AT_EV_LOST) note_lost(host, event, about);
+    if (event->kind == AT_EV_MESSAGE && at_nonfinite_any(&event->as.report.work))
+        note_nonfinite(host, event);
     if (host->gossip) follow_gossip(host->gossip, event);
     bool applied = feed(host, event, about);
     if (applied) {
@@ -515,5 +537,6 @@ void at_host_outcome(const at_host *host, at_outcome *outcome)
                             .switched_at = hub->switched_at,
                             .evaluations_skipped = hub->evaluations_skipped};
     memcpy(outcome->last_lost, host->last_lost, sizeof outcome->last_lost);
+    memcpy(outcome->nonfinite, host->nonfinite, sizeof outcome->nonfinite);
     for (int i = 0; i < AT_TARGETS_MAX; i++) outcome->target[i] = hub->target[i];
 }

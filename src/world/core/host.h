@@ -11,6 +11,7 @@
 #include "record/record.h"
 #include "step/hub.h"
 #include "world/core/gossip.h"
+#include "world/core/nonfinite.h"
 #include "world/core/update.h"
 #include "world/core/world.h"
 #include "world/process/evaluator.h"
@@ -86,7 +87,10 @@ typedef struct at_host {
     at_ns             seen;           /* the machine's clock when it was last read for that */
     char              last_lost[160]; /* see at_outcome */
     at_traffic        traffic;        /* counted by the world */
-    char             *last_state;     /* of the last checkpoint, which waits for its vectors */
+    char              nonfinite[AT_NONFINITE_TEXT]; /* the last report that was not finite */
+    uint64_t          nonfinite_count;              /* of such reports */
+    const at_task    *task;                         /* NULL: not known */
+    char             *last_state; /* of the last checkpoint, which waits for its vectors */
 } at_host;
 
 /* Creates the hub. Plan, recorder, updater and evaluator are borrowed. */

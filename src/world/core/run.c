@@ -15,6 +15,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "learn/net/net.h"
+#include "learn/optim/sum.h"
 #include "model_io/checkpoint.h"
 #include "model_io/safetensors.h"
 #include "record/log/append_file.h"
@@ -572,6 +573,11 @@ static at_err write_model(const run *r, at_fail *fail)
         r->options->folder && r->options->recording != AT_RECORDING_NONE && r->outcome.floats > 0;
     if (!wanted) return AT_OK;
     assert(r->outcome.params);
+    size_t bad = at_first_nonfinite(r->outcome.params, r->outcome.floats);
+    if (bad < r->outcome.floats)
+        return at_fail_set(fail, AT_ERR_FAILED,
+                           "use a smaller --lr or --clip; older checkpoints are intact",
+                           "the trained model was not written: its weights are not finite");
     snprintf(path, sizeof path, "%s/model.safetensors", r->options->folder);
     return at_safetensors_write(path, r->options->task, r->outcome.params, fail);
 }
@@ -610,8 +616,11 @@ static at_err finish(run *r, json_t **result, at_fail *fail)
         memcpy(r->options->params_final, r->outcome.params, r->outcome.floats * sizeof(float));
     *result = at_result_json(&facts);
     if (!*result) return at_fail_memory(fail);
-    AT_TRY(write_model(r, fail));
-    return write_result(r, *result, fail);
+    at_fail unwritten = {0};
+    at_err  err = write_model(r, &unwritten); /* the result is written even if the model is not */
+    AT_TRY(write_result(r, *result, fail));
+    if (err) *fail = unwritten;
+    return err;
 }
 
 static at_err stopped(const run *r, const char *why, at_fail *fail)
@@ -628,6 +637,23 @@ static at_err stopped(const run *r, const char *why, at_fail *fail)
                        "%s after step %llu", why, (unsigned long long)r->outcome.version);
 }
 
+static at_err diverged(const run *r, at_fail *fail)
+{
+    char hint[300], kept[80] = "";
+    if (r->saved != UINT64_MAX)
+        snprintf(kept, sizeof kept, "; the checkpoint of step %llu is intact",
+                 (unsigned long long)r->saved);
+    bool skips = r->plan.nonfinite == AT_NONFINITE_SKIP;
+    snprintf(hint, sizeof hint, "use a smaller --lr%s%s",
+             skips ? " or --clip" : ", --clip or, for single bad samples, --nonfinite skip", kept);
+    if (r->outcome.nonfinite[0])
+        return at_fail_set(fail, AT_ERR_FAILED, hint, "training diverged in %s",
+                           r->outcome.nonfinite);
+    return at_fail_set(fail, AT_ERR_FAILED, hint,
+                       "training diverged in step %llu: the sum of the losses is not finite",
+                       (unsigned long long)r->outcome.version);
+}
+
 /* Turns the end of the run into an error where it is one. */
 static at_err check_end(const run *r, at_fail *fail)
 {
@@ -639,10 +665,7 @@ static at_err check_end(const run *r, at_fail *fail)
         return at_fail_set(fail, AT_ERR_FAILED, "see the messages above for how they ended",
                            "no worker is left%s%s", r->outcome.last_lost[0] ? ": " : "",
                            r->outcome.last_lost);
-    case AT_END_DIVERGED:
-        return at_fail_set(fail, AT_ERR_FAILED, "use a smaller --lr",
-                           "training diverged: the loss is not a number in step %llu",
-                           (unsigned long long)r->outcome.version);
+    case AT_END_DIVERGED: return diverged(r, fail);
     case AT_END_RUNNING: assert(!"a world returns when its hub has finished"); break;
     case AT_END_STEPS:
     case AT_END_SAMPLES:

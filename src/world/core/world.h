@@ -105,6 +105,7 @@ typedef struct at_outcome {
     at_target_hit  target[AT_TARGETS_MAX]; /* times since the first order */
     char           engine[32];             /* engine of the workers */
     char           last_lost[160];         /* "worker 2 exited with 3"; "": none was lost */
+    char           nonfinite[400];         /* the last report that was not finite; "": none */
     at_lost_round *lost;
     size_t         lost_count;
 } at_outcome;

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "learn/optim/sum.h"
 #include "model_io/checkpoint.h"
 #include "record/log/snapshot_json.h"
 #include "world/process/bell.h"
@@ -65,8 +66,14 @@ static void write_snapshot(at_saver *s)
     parts.own_workers = s->shared->own_workers;
     parts.own_vectors = s->options.own_vectors;
     at_fail fail = {0};
+    size_t  floats = (parts.moments + 1) * task->params;
     s->shared->trouble[0] = '\0';
-    if (at_checkpoint_write(s->folder, &parts, &fail))
+    if (at_first_nonfinite(s->vector, floats) < floats)
+        snprintf(s->shared->trouble, sizeof s->shared->trouble,
+                 "the weights or the optimizer state of step %llu are not finite; older "
+                 "checkpoints are intact",
+                 (unsigned long long)parts.step);
+    else if (at_checkpoint_write(s->folder, &parts, &fail))
         snprintf(s->shared->trouble, sizeof s->shared->trouble, "%.500s", fail.text);
     else
         atomic_store(&s->shared->newest, parts.step);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "message/message.h"
+#include "world/core/nonfinite.h"
 #include "world/seat/seat_world.h"
 
 void at_seat_say(at_seat_world *w, at_node id, const char *text)
@@ -78,6 +79,9 @@ static void deliver(at_seat_world *w, at_node id, const at_report *report)
         return;
     }
     event.as.report = *report;
+    event.as.report.work.nonfinite = 0; /* what a seat says of itself is worth nothing */
+    at_nonfinite_look(w->context->task, w->context->plan,
+                      w->host.ops.gradients.at(w, id, report->slot), &event.as.report.work);
     w->round_ns += (report->work.sleep_ns + report->work.compute_ns - w->round_ns) / 4;
     c->reported = true;
     c->grace = 0;

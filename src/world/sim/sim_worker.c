@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "pace/pace.h"
+#include "world/core/nonfinite.h"
 #include "world/sim/sim.h"
 
 /* --jitter: a factor for this micro-batch, by its place in the round. */
@@ -274,8 +275,11 @@ static void send_report(at_sim *sim, at_sim_worker *w, const at_report *report)
         return;
     }
     if (w->local && !report->work.abandoned && !sim->err) at_local_steps_end(w->local);
-    compress(sim, w, report);
     *copy = *report;
+    if (!sim->err && w->gradient[report->slot])
+        at_nonfinite_look_and_clear(sim->context->task, w->machine.plan, w->gradient[report->slot],
+                                    &copy->work);
+    compress(sim, w, report);
     copy->work.loss_sum = w->loss_sum;
     copy->work.idle_ns = w->idle_ns;
     copy->work.send_ns = w->send_ns;

@@ -2,6 +2,7 @@
 #include "learn/optim/optim.h"
 #include "fixture.h"
 
+#include <float.h>
 #include <math.h>
 
 typedef struct golden {
@@ -396,10 +397,30 @@ static void statistics_equal_to_the_mean_stay(void **state)
     assert_true(fabsf(w - 0.7f) < 1e-5f);
 }
 
+/* At every place of a vector, also behind the part that is looked at in blocks. */
+static void the_first_number_that_is_not_finite_is_found(void **state)
+{
+    (void)state;
+    const float wrong[] = {NAN, -NAN, INFINITY, -INFINITY};
+    enum { SIZE = 200 };
+    float v[SIZE];
+    for (size_t i = 0; i < SIZE; i++) v[i] = i % 3 ? -FLT_MAX : FLT_TRUE_MIN;
+    assert_int_equal(at_first_nonfinite(v, SIZE), SIZE);
+    assert_int_equal(at_first_nonfinite(v, 0), 0);
+    for (size_t i = 0; i < SIZE; i++) {
+        float kept = v[i];
+        v[i] = wrong[i % 4];
+        assert_int_equal(at_first_nonfinite(v, SIZE), i);
+        assert_int_equal(at_first_nonfinite(v, i), i);
+        v[i] = kept;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(three_steps_match_the_formulas),
+        cmocka_unit_test(the_first_number_that_is_not_finite_is_found),
         cmocka_unit_test(every_optimizer_is_in_the_table_once_and_has_its_defaults),
         cmocka_unit_test(updating_in_slices_changes_no_bit),
         cmocka_unit_test(apply_is_sum_then_update),

@@ -128,6 +128,7 @@ static void reports_survive_a_round_trip(void **state)
                                .version = 498,
                                .samples = 60,
                                .capped = true,
+                               .nonfinite = 77,
                                .loss_sum = -0.1,
                                .compute_ns = 1,
                                .sleep_ns = 2,
@@ -142,6 +143,7 @@ static void reports_survive_a_round_trip(void **state)
     assert_int_equal(out.report.work.version, 498);
     assert_int_equal(out.report.work.samples, 60);
     assert_true(out.report.work.capped);
+    assert_int_equal(out.report.work.nonfinite, 77);
     assert_false(out.report.work.abandoned);
     assert_int_equal(out.report.work.overshoot_ns, -3);
     assert_int_equal(out.report.work.send_ns, 6);

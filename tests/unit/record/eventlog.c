@@ -62,6 +62,7 @@ static at_work any_work(at_rng *rng)
     work.abandoned = any_flag(rng);
     work.capped = any_flag(rng);
     work.overslept = any_flag(rng);
+    work.nonfinite = any_flag(rng) ? 1 + at_rng_below(rng, 1u << 30) : 0;
     work.loss_sum = any_real(rng);
     work.compute_ns = (at_ns)any64(rng);
     work.sleep_ns = (at_ns)any64(rng);

@@ -89,6 +89,7 @@ typedef struct stage {
     at_ns    newer_ns;    /* from APPLY to NEWER; AT_NEVER: no worker is notified */
     at_ns    eval_ns;     /* of one evaluation */
     uint64_t nan_version; /* gradients of this version have no finite loss */
+    at_node  nan_worker;  /* only those of this worker; 0: of all */
     double   halvings;    /* of the loss of a sample, which is 1 at first, per version */
     bool     echo;        /* every report arrives twice */
     bool     patient;     /* the hub sleeps until at_hub_wake_after reports are in */
@@ -204,8 +205,9 @@ static inline void stage_sleep(stage *s, at_node id)
 static inline void stage_send(stage *s, at_node id, at_report report)
 {
     at_event message = {.kind = AT_EV_MESSAGE, .worker = id};
-    bool     broken = report.work.version == s->nan_version;
-    double   loss = exp2(-s->halvings * (double)report.work.version);
+    bool     broken =
+        report.work.version == s->nan_version && (s->nan_worker == 0 || s->nan_worker == id);
+    double loss = exp2(-s->halvings * (double)report.work.version);
     report.work.loss_sum = broken ? (double)NAN : loss * report.work.samples;
     message.as.report = report;
     actor *a = &s->actor[id];

@@ -198,7 +198,7 @@ static void evaluation_by_samples_happens_once_per_epoch(void **state)
          "[ 192] hub > finish: steps\n");
 }
 
-static void a_nan_loss_ends_the_run(void **state)
+static void a_loss_that_is_not_finite_ends_the_run_before_it_is_used(void **state)
 {
     (void)state;
     stage *s = set(fmb(1, 9));
@@ -206,10 +206,57 @@ static void a_nan_loss_ends_the_run(void **state)
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
          "[  32] hub > apply step 1: worker 1 (32), 32 samples\n"
          "[  32] hub > order worker 1: round 1 on version 1, 32 samples\n"
-         "[  64] hub > apply step 2: worker 1 (32), 32 samples\n"
+         "[  64] hub > drop 32 samples of worker 1: nonfinite\n"
          "[  64] hub > leave, worker 1\n"
          "[  64] world > worker 1 is gone, drew 64\n"
          "[  64] hub > finish: diverged\n");
+}
+
+/* All workers start over when nobody has a gradient for the step; after 100 reports in a row, and
+ * 10 per worker, the run ends. */
+static void skipping_starts_over_until_too_many_in_a_row(void **state)
+{
+    (void)state;
+    at_plan_options options = fmb(1, 9);
+    options.nonfinite = "skip";
+    stage *s = set(options);
+    s->nan_version = 1;
+    stage_run(s);
+    assert_int_equal(s->hub->version, 1);
+    assert_int_equal(s->hub->end, AT_END_DIVERGED);
+    assert_int_equal(s->hub->samples_dropped,
+                     32 * (AT_NONFINITE_ROW + AT_NONFINITE_ROW_WORKER + 1));
+    stage_close(s);
+}
+
+/* The step is closed with the gradients of the others. */
+static void skipping_one_of_two_costs_its_samples_only(void **state)
+{
+    (void)state;
+    at_plan_options options = fmb(2, 3);
+    options.nonfinite = "skip";
+    stage *s = set(options);
+    s->nan_version = 1;
+    s->nan_worker = 2;
+    stage_run(s);
+    assert_int_equal(s->hub->version, 3);
+    assert_int_equal(s->hub->end, AT_END_STEPS);
+    assert_int_equal(s->hub->samples_used, 5 * 32);
+    assert_int_equal(s->hub->samples_dropped, 32);
+    stage_close(s);
+}
+
+static void ignoring_applies_what_is_not_finite(void **state)
+{
+    (void)state;
+    at_plan_options options = fmb(1, 9);
+    options.nonfinite = "ignore";
+    stage *s = set(options);
+    s->nan_version = 1;
+    stage_run(s);
+    assert_int_equal(s->hub->version, 9);
+    assert_int_equal(s->hub->end, AT_END_STEPS);
+    stage_close(s);
 }
 
 int main(void)
@@ -224,7 +271,10 @@ int main(void)
         cmocka_unit_test(a_run_ends_when_all_targets_are_met_at_the_time_of_their_snapshots),
         cmocka_unit_test(an_evaluation_is_skipped_while_another_runs),
         cmocka_unit_test(evaluation_by_samples_happens_once_per_epoch),
-        cmocka_unit_test(a_nan_loss_ends_the_run),
+        cmocka_unit_test(a_loss_that_is_not_finite_ends_the_run_before_it_is_used),
+        cmocka_unit_test(skipping_starts_over_until_too_many_in_a_row),
+        cmocka_unit_test(skipping_one_of_two_costs_its_samples_only),
+        cmocka_unit_test(ignoring_applies_what_is_not_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

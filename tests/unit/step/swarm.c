@@ -368,7 +368,11 @@ static void randomize(stage *s, at_rng *rng)
     s->patient = chance(rng, 0.5);
     s->old_notices = chance(rng, 0.2);
     s->halvings = chance(rng, 0.3) ? 0.2 : 0;
-    if (chance(rng, 0.05)) s->nan_version = at_rng_below(rng, 30);
+    if (chance(rng, 0.1)) {
+        s->nan_version = at_rng_below(rng, 30);
+        s->nan_worker = (at_node)at_rng_below(rng, s->plan.workers_max + 1);
+        s->plan.nonfinite = (at_nonfinite)at_rng_below(rng, AT_NONFINITE_COUNT);
+    }
     for (at_node id = 1; id <= s->plan.workers_max; id++) {
         actor *a = &s->actor[id];
         a->sample_ns = AT_US(200) + (at_ns)(at_rng_uniform(rng) * AT_MS(2));
