@@ -58,13 +58,14 @@ static uint64_t slowest_clock(const ledger *b, at_node but)
     return slowest;
 }
 
-/* No step closes without all --workers, nobody else can join, and no round is abandoned: every step
- * is made of one round of each, whoever is lost meanwhile. */
+/* No step closes without all --workers, nobody else can join, and no round is abandoned or skipped:
+ * every step is made of one round of each, whoever is lost meanwhile. */
 static bool needs_all(const stage *s)
 {
     const at_plan *plan = s->hub->plan;
     bool           all = plan->workers_min == plan->workers && plan->workers_max == plan->workers;
-    bool           finishes = strcmp(plan->newer->rule.name, "finish") == 0;
+    bool           finishes =
+        strcmp(plan->newer->rule.name, "finish") == 0 && plan->nonfinite != AT_NONFINITE_SKIP;
     return all && finishes && at_plan_waits_for_all(plan) && !s->plan.then;
 }
 
