@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "step/hub_check.h"
 #include "step/lease.h"
+#include "step/limits.h"
 #include "step/snapshot.h"
 #include "step/switch.h"
 
@@ -318,33 +319,15 @@ static void wind_down(at_hub *hub, at_end why, at_ns now, at_out *out)
     finish_if_all_gone(hub, now, out);
 }
 
-static at_end limit_reached(const at_hub *hub, at_ns now)
-{
-    const at_limits *limits = &hub->plan->limits;
-    if (limits->steps > 0 && hub->version >= limits->steps) return AT_END_STEPS;
-    if (limits->samples > 0 && hub->samples_used >= limits->samples)
-        return limits->epochs ? AT_END_EPOCHS : AT_END_SAMPLES;
-    if (limits->time > 0 && now - hub->began_at >= limits->time) return AT_END_SECONDS;
-    return AT_END_RUNNING;
-}
-
-static bool all_targets_hit(const at_hub *hub)
-{
-    uint32_t count = hub->plan->limits.targets, hits = 0;
-    assert(count <= AT_TARGETS_MAX);
-    for (uint32_t i = 0; i < count; i++) hits += hub->target[i].hit;
-    return count > 0 && hits == count;
-}
-
 /* A run that was killed after its last checkpoint is resumed only to be finished. */
 static bool end_if_complete(at_hub *hub, at_ns now, at_out *out)
 {
     if (!hub->resumed || hub->began_at != AT_NEVER) return false;
     const at_limits *limits = &hub->plan->limits;
     bool             timeout = limits->time > 0 && hub->elapsed_before >= limits->time;
-    at_end           end = limit_reached(hub, hub->began_at); /* without its time */
+    at_end           end = at_limits_reached(hub, hub->began_at); /* without its time */
     if (end == AT_END_RUNNING && timeout) end = AT_END_SECONDS;
-    if (end == AT_END_RUNNING && all_targets_hit(hub)) end = AT_END_TARGET;
+    if (end == AT_END_RUNNING && at_limits_targets_hit(hub)) end = AT_END_TARGET;
     if (end == AT_END_RUNNING) return false;
     hub->began_at = now - hub->elapsed_before;
     wind_down(hub, end, now, out);
@@ -456,7 +439,7 @@ static void on_applied(at_hub *hub, const at_event *event, at_out *out)
     hub->loss_open = 0;
     hub->dealt_closed = hub->dealt;
     at_lease_step_opened(hub, now);
-    at_end end = finite ? limit_reached(hub, now) : AT_END_DIVERGED;
+    at_end end = finite ? at_limits_reached(hub, now) : AT_END_DIVERGED;
     if (end != AT_END_RUNNING) {
         wind_down(hub, end, now, out);
         return;
@@ -725,30 +708,10 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
 
 /* ---- evaluations, timers, start ------------------------------------------------------------- */
 
-/* Time since the first order; a run may be evaluated at its end without having begun. */
-static at_ns since_begin(const at_hub *hub, at_ns at)
-{
-    if (hub->began_at == AT_NEVER) return hub->elapsed_before;
-    return at > hub->began_at ? at - hub->began_at : 0;
-}
-
 static void on_evaluated(at_hub *hub, const at_event *event, at_out *out)
 {
-    assert(hub->plan->limits.targets <= AT_TARGETS_MAX);
     hub->evaluating = false;
-    at_ns            at = since_begin(hub, event->as.evaluated.at);
-    const at_limits *limits = &hub->plan->limits;
-    bool             all = limits->targets > 0;
-    for (uint32_t i = 0; i < limits->targets; i++) {
-        const at_target *target = &limits->target[i];
-        double           value = event->as.evaluated.value[target->metric];
-        bool             higher = target->metric != AT_METRIC_LOSS;
-        bool             reached = higher ? value >= target->value : value <= target->value;
-        if (reached && !hub->target[i].hit)
-            hub->target[i] = (at_target_hit){true, event->as.evaluated.step, at};
-        all = all && hub->target[i].hit;
-    }
-    if (all) wind_down(hub, AT_END_TARGET, event->now, out);
+    if (at_limits_evaluated(hub, event)) wind_down(hub, AT_END_TARGET, event->now, out);
 }
 
 static void on_timer(at_hub *hub, const at_event *event, at_out *out)

@@ -171,13 +171,15 @@ double at_size_lr_factor(const at_hub *hub)
 bool at_size_epoch_add(at_size_epoch *epoch, const at_plan *plan, const at_progress *progress,
                        at_size_epoch_mean *mean)
 {
-    epoch->loss_sum += progress->loss_sum;
-    epoch->samples += (double)progress->samples;
+    double loss_sum = epoch->loss_sum + progress->loss_sum;
+    if (isfinite(loss_sum)) { /* --nonfinite ignore: such a step says nothing */
+        epoch->loss_sum = loss_sum;
+        epoch->samples += (double)progress->samples;
+    }
     uint64_t epochs = at_size_epochs(plan, progress->samples_used);
     bool     ended = epochs > epoch->epochs;
     epoch->epochs = epochs;
-    if (!ended) return false;
-    assert(epoch->samples > 0);
+    if (!ended || epoch->samples == 0) return false;
     assert(progress->elapsed >= epoch->began);
     *mean = (at_size_epoch_mean){.loss = epoch->loss_sum / epoch->samples,
                                  .sample_ns =
@@ -390,7 +392,8 @@ static void noise_decide(void *state, const at_plan *plan, at_share *shares,
     noise_state *s = state;
     if (progress->steps == 0) s->batch = plan->batch;
     uint32_t workers = workers_present(plan, progress->member);
-    bool     usable = progress->pieces > 1 && progress->norm2_piece > 0;
+    bool     finite = isfinite(progress->norm2_piece) && isfinite(progress->norm2_step);
+    bool     usable = finite && progress->pieces > 1 && progress->norm2_piece > 0;
     if (usable) noise_average(s, progress);
     if (usable && workers > 0 && s->steps % NOISE_DECIDE_STEPS == 0)
         s->batch = noise_batch(s, plan, workers);
