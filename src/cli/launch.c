@@ -315,6 +315,7 @@ static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task
         .model = s->model,
         .feed = {.data = s->data,
                  .test_data = s->test_data,
+                 .test_split = s->test_split,
                  .prep = s->prep,
                  .read_options = {.label = s->label,
                                   .hash_bits = (uint32_t)s->hash_bits,
@@ -381,7 +382,7 @@ static void note_unused_options(const at_parsed *parsed, const at_plan *plan)
 {
     if (at_options_given(parsed, "time-limit") && !plan->work->timed)
         note_unused("time-limit", plan);
-    if (at_options_given(parsed, "lr-scale") && !plan->size->changes_samples)
+    if (at_options_given(parsed, "lr-scale") && !plan->size->changes_samples && !plan->lr_inverse)
         note_unused("lr-scale", plan);
     for (const at_option_alias *alias = at_option_aliases; alias->name; alias++)
         note_unused_alias(parsed, plan, alias);
@@ -523,9 +524,9 @@ static void note_threads(const at_settings *s)
 at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_model *model,
                      float *params, at_fail *fail)
 {
-    static const char *const built_in[] = {"model",     "data",           "test-data",  "prep",
-                                           "label",     "hash-bits",      "data-cache", "engine",
-                                           "eval-size", "label-smoothing"};
+    static const char *const built_in[] = {
+        "model",  "data",      "test-data",       "prep",      "label", "hash-bits", "data-cache",
+        "engine", "eval-size", "label-smoothing", "test-split"};
     for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++)
         if (at_options_given(parsed, built_in[i]))
             return at_fail_set(fail, AT_ERR_USAGE, "leave it out",

@@ -72,6 +72,7 @@ static json_t *plan_json(const at_plan *plan)
                                   : json_null());
     }
     at_json_fields_write(numbers, NUMBERS, plan, object);
+    if (plan->lr_inverse) json_object_set_new(object, "lr_inverse", json_true());
     json_object_set_new(object, "targets", targets_json(&plan->limits));
     if (!plan->then) return object;
     char condition[AT_SWITCH_TEXT_SIZE];
@@ -164,6 +165,7 @@ static at_err read_plan(const json_t *object, at_plan *plan, at_fail *fail)
     AT_TRY(read_strategy(object, plan, fail));
     const char *wrong = at_json_fields_read(numbers, NUMBERS, object, plan);
     if (wrong) return invalid(wrong, fail);
+    plan->lr_inverse = json_is_true(json_object_get(object, "lr_inverse"));
     AT_TRY(check_numbers(plan, fail));
     for (int i = 0; i < AT_FAMILY_COUNT; i++)
         AT_TRY(read_rule(object, (enum at_family)i, plan, fail));

@@ -189,8 +189,11 @@ static at_err resolve_micro_batch(const at_plan_options *o, at_plan *plan, at_fa
 static at_err resolve_lr_scale(const char *text, at_plan *plan, at_fail *fail)
 {
     plan->lr_linear = given(text) && strcmp(text, "linear") == 0;
-    if (!given(text) || plan->lr_linear || strcmp(text, "none") == 0) return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE, "known: none linear", "unknown --lr-scale '%s'", text);
+    plan->lr_inverse = given(text) && strcmp(text, "inverse") == 0;
+    if (!given(text) || plan->lr_linear || plan->lr_inverse || strcmp(text, "none") == 0)
+        return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "known: none linear inverse", "unknown --lr-scale '%s'",
+                       text);
 }
 
 /* ---- the whole plan -------------------------------------------------------------------------- */

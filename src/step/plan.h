@@ -59,6 +59,7 @@ typedef struct at_plan {
     uint32_t batch_min;     /* limits of size rules that change the number of samples: */
     uint32_t batch_max;     /* 1 <= batch_min <= batch <= batch_max */
     bool     lr_linear;     /* --lr-scale linear: the learning rate scales with the batch */
+    bool     lr_inverse;    /* --lr-scale inverse: it is divided by the samples per worker */
     uint32_t cap;           /* maximum samples of a round under timed work */
     uint32_t drawn_extra;   /* samples by which a round may exceed its order (--straggler-batch) */
     at_ns    time_limit;    /* of timed work; AT_NEVER: size rule `auto` finds it */
@@ -89,7 +90,7 @@ typedef struct at_plan_options {
      * the rule of the strategy, ignored where it has none of that name. */
     const char *work, *gather, *release, *newer, *stale, *size, *mix, *outer;
     const char *time_limit; /* "auto" or a duration */
-    const char *lr_scale;   /* "none" or "linear" */
+    const char *lr_scale;   /* "none", "linear" or "inverse" */
     uint32_t    workers;
     uint32_t    workers_min, workers_max; /* 0: 1, and as many as `workers` */
     at_ns       join_timeout;             /* 0: 60 s */

@@ -41,6 +41,7 @@ typedef struct at_point {
 typedef struct at_task {
     void       *self;
     const char *model, *data; /* names, for display */
+    const char *notes;        /* about the data, a line each; NULL: none */
     /* For exporting built-in nets: the model, and the form of a sample before preprocessing.
      * Otherwise NULL. */
     const at_model *net;

@@ -11,7 +11,7 @@ from support import mpi, seats
 
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
               "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise",
-              "probe")
+              "stall", "loss-target", "probe")
 LOCAL_STEPS = ("anytime-sgd", "local-sgd", "diloco")
 GOSSIP = ("amb-gossip", "fmb-gossip")
 TIMED = ("amb", "async-timed", "anytime-sgd", "amb-gossip")

@@ -72,6 +72,20 @@ class Chaos(mpi.TestCase):
         self.assert_ledger(ended)
         self.assert_lost(ended.result, lost)
 
+    def test_the_launcher_ends_after_a_loss_on_another_node(self):
+        shell = self.folder / "shell.sh"  # in place of ssh: the other node is this machine
+        shell.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
+        shell.chmod(0o755)
+        run = self.start(*support.SMALL, "--steps", 10**7, "--sample-time", "50us",
+                         env={"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo"},
+                         more=(*RECOVERY, "--host", "localhost:3,other:2", "--mca",
+                               "plm_rsh_agent", str(shell)))
+        rows = run.wait_working()
+        run.wait_steps(20)
+        os.kill(rows[4]["pid"], signal.SIGKILL)
+        run.wait_until(lambda: 4 not in self.working(run), "the loss is reported")
+        self.assert_lost(self.stop(run), [4])
+
     def test_a_frozen_worker_is_evicted_and_does_not_count_when_it_returns(self):
         for seed, strategy in enumerate(("fmb", "async")):
             with self.subTest(strategy=strategy):

@@ -12,7 +12,7 @@ import support
 SMALL = (*support.SMALL, "--eval-every", 0)
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
               "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise",
-              "probe", "anytime-sgd", "local-sgd", "diloco --optimizer sgd",
+              "stall", "loss-target", "probe", "anytime-sgd", "local-sgd", "diloco --optimizer sgd",
               "async --stale compensate:0.5", "ssp --stale compensate:0.5,versions=2")
 OPTIMIZERS = ("sgd", "momentum:0.8", "nesterov", "rmsprop", "adam:0.8,0.99", "adamw", "adagrad",
               "dual-averaging")

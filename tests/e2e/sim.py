@@ -4,7 +4,7 @@ import support
 
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
               "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise",
-              "probe")
+              "stall", "loss-target", "probe")
 SMALL = (*support.SMALL, "--micro-batch", 8)
 SLOW = ("--straggler", "niagara", "--straggler-scale", "20%", "--sample-time", "1ms")
 NETWORK = ("--latency", "2ms", "--bandwidth", "1e6", "--comm-delay", "0.003")

@@ -20,6 +20,7 @@ STRATEGIES = {
     "async": 0.06, "async-fmb": 0.3, "async-timed": 0.3, "ssp": 0.06, "ringmaster": 0.06,
     "quorum": 0.5, "adasync": 0.06,
     "dbs": 0.5, "grow": 0.5, "shrink": 0.5, "loss": 0.5, "noise": 0.5, "probe": 0.5,
+    "stall": 0.5, "loss-target": 0.5,
     "amb-gossip": 0.5, "fmb-gossip": 0.5, "anytime-sgd": 0.2, "local-sgd": 0.2, "diloco": 0.001,
 }
 COMMON = ("--model", "softmax", "--data", "fashion-mnist", "--micro-batch", 8, "--batch-min", 8,

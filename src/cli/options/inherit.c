@@ -11,14 +11,27 @@
 
 enum { RESULT_SIZE_MAX = 64 << 20 };
 
+/* Runs of earlier versions, which do not mention these options, were made with these values. */
+static at_err keep_old_defaults(at_parsed *parsed, const json_t *options, at_fail *fail)
+{
+    static const char *const old[][2] = {{"test-split", "0"}};
+    for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
+        const char *name = old[i][0];
+        if (json_object_get(options, name) || at_options_given(parsed, name)) continue;
+        AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, name, old[i][1], fail));
+    }
+    return AT_OK;
+}
+
 /* Takes the options echoed in `document`, a result.json or the state of a checkpoint. */
 static at_err inherit(at_parsed *parsed, const char *path, const json_t *document,
                       const char *const *except, size_t except_count, at_fail *fail)
 {
     const json_t *options = json_object_get(document, "options");
-    return json_is_object(options)
-               ? at_options_inherit(parsed, options, except, except_count, fail)
-               : at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s has no options", path);
+    if (!json_is_object(options))
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s has no options", path);
+    AT_TRY(at_options_inherit(parsed, options, except, except_count, fail));
+    return keep_old_defaults(parsed, options, fail);
 }
 
 static at_err inherit_checkpoint(at_parsed *parsed, const char *run, const char *const *except,

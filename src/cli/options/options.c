@@ -76,6 +76,9 @@ const at_option at_options[] = {
          "Data set of the hub, if it is elsewhere on this machine [as on the hub]"),
     TEXT("test-data", COMMON, MODEL, RUNS | TRAINED, test_data, NULL, "NAME|PATH",
          "Test set, if not the one in --data"),
+    REAL("test-split", RARE, MODEL, RUNS | TRAINED, test_split, "0.1", 0, 0.9, "SHARE",
+         "Share of the rows to hold out for testing, if --data has no test part; always the same "
+         "rows; 0: test on the training rows"),
     WHOLE("eval-size", RARE, MODEL, RUNS | AT_FOR_PREDICT | AT_FOR_EVAL, eval_size, NULL, 1, 1e15,
           "N", "Use only the first N samples of the test set [all]"),
     TEXT("prep", COMMON, MODEL, RUNS | TRAINED, prep, NULL, "STEPS",
@@ -85,7 +88,7 @@ const at_option at_options[] = {
          "CSV: the label column [label, class or target, else the last]"),
     WHOLE("hash-bits", SIMULATION, MODEL, RUNS | DATA | TRAINED, hash_bits, "20", 8, 31, "B",
           "Criteo: hash categories to 2^B features"),
-    FLAG("data-cache", RARE, MODEL, RUNS | DATA | TRAINED, data_cache, "yes",
+    FLAG("data-cache", SIMULATION, MODEL, RUNS | DATA | TRAINED, data_cache, "yes",
          "Cache data that is slow to parse, so that later runs load it at once"),
     TEXT("init", RARE, MODEL, RUNS, init, NULL, "FILE|RUN",
          "Start from the weights in a .safetensors file or a run folder"),
@@ -150,8 +153,9 @@ const at_option at_options[] = {
          "Learning-rate schedule over the samples used: const linear:END[,steps] exp:EVERY,RATE "
          "epochs:A,B,..:FACTOR cosine stairs:COUNT,FACTOR one-cycle; with a warm-up before it: "
          "warmup:LENGTH+SCHEDULE (5000 samples or 2e for epochs)"),
-    TEXT("lr-scale", RARE, OPTIMIZATION, RUNS, lr_scale, "none", "none|linear",
-         "linear: scale the learning rate with the total batch that a size rule sets"),
+    TEXT("lr-scale", RARE, OPTIMIZATION, RUNS, lr_scale, "none", "none|linear|inverse",
+         "linear: scale the learning rate with the total batch that a size rule sets; inverse: "
+         "divide it by the samples per worker, as if the mean gradient were divided twice"),
     REAL("weight-decay", COMMON, OPTIMIZATION, RUNS | SLICES, weight_decay, "0", 0, 1e3, "X",
          "Weight decay, applied in the optimizer: L2, with adamw decoupled"),
     REAL("clip", RARE, OPTIMIZATION, RUNS, clip, NULL, 1e-12, 1e12, "NORM",

@@ -21,6 +21,7 @@ typedef struct at_settings {
     /* model and data */
     const char *model, *data, *test_data, *prep, *init, *label;
     int64_t     hash_bits;
+    double      test_split;
     bool        data_cache;
     /* workers and strategy */
     const char *strategy, *work, *gather, *release, *newer, *stale, *size, *mix, *outer;

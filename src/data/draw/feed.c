@@ -3,12 +3,16 @@
 #include "base/arena.h"
 #include "data/draw/sampler.h"
 #include "data/prep/prep.h"
+#include "data/set/set_pair.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
+enum { NOTES_SIZE = 1024 };
+
 struct at_feed {
-    at_dataset *train, *test;
+    at_set_pair sets;
+    char        notes[NOTES_SIZE];
     at_prep    *prep; /* NULL: none */
     char       *prep_text;
     at_shards   shards;
@@ -29,18 +33,18 @@ struct at_feed {
 
 static at_err open_sets(at_feed *feed, const at_feed_options *o, at_fail *fail)
 {
-    const char *test = o->test_data ? o->test_data : o->data;
-    AT_TRY(at_dataset_open_as(o->data, AT_SPLIT_TRAIN, &o->read_options, &feed->train, fail));
-    AT_TRY(at_dataset_open_as(test, AT_SPLIT_TEST, &o->read_options, &feed->test, fail));
-    AT_TRY(at_dataset_check_dense(feed->train, fail));
-    return at_dataset_match(feed->train, feed->test, fail);
+    at_text notes = at_text_in(feed->notes, sizeof feed->notes);
+    AT_TRY(at_set_pair_open(&feed->sets, o->data, o->test_data, o->test_split, &o->read_options,
+                            fail));
+    at_set_pair_note(&feed->sets, o->data, &notes);
+    return at_dataset_check_dense(feed->sets.train, fail);
 }
 
 static at_err make_prep(at_feed *feed, const char *steps, at_fail *fail)
 {
     if (!steps) return AT_OK;
-    AT_TRY(at_prep_new(steps, at_dataset_shape(feed->train), &feed->prep, fail));
-    AT_TRY(at_prep_fit(feed->prep, feed->train, fail));
+    AT_TRY(at_prep_new(steps, at_dataset_shape(feed->sets.train), &feed->prep, fail));
+    AT_TRY(at_prep_fit(feed->prep, feed->sets.train, fail));
     feed->prep_text = at_prep_text(feed->prep);
     if (feed->prep_text) return AT_OK;
     return at_fail_memory_for(fail, "for --prep");
@@ -50,8 +54,8 @@ static at_err fill(at_feed *feed, const at_feed_options *o, at_fail *fail)
 {
     AT_TRY(open_sets(feed, o, fail));
     AT_TRY(make_prep(feed, o->prep, fail));
-    return at_shards_init(&feed->shards, o->shard, feed->train, at_dataset_count(feed->train),
-                          o->workers, fail);
+    return at_shards_init(&feed->shards, o->shard, feed->sets.train,
+                          at_dataset_count(feed->sets.train), o->workers, fail);
 }
 
 at_err at_feed_new(const at_feed_options *options, at_feed **out, at_fail *fail)
@@ -76,33 +80,32 @@ void at_feed_free(at_feed *feed)
     at_shards_deinit(&feed->shards);
     at_prep_free(feed->prep);
     free(feed->prep_text);
-    at_dataset_free(feed->train);
-    at_dataset_free(feed->test);
+    at_set_pair_close(&feed->sets);
     free(feed);
 }
 
 uint64_t at_feed_count(const at_feed *feed, at_split split)
 {
-    assert(feed->train && feed->test);
-    return at_dataset_count(split == AT_SPLIT_TRAIN ? feed->train : feed->test);
+    assert(feed->sets.train && feed->sets.test);
+    return at_dataset_count(split == AT_SPLIT_TRAIN ? feed->sets.train : feed->sets.test);
 }
 
 uint32_t at_feed_fingerprint(const at_feed *feed)
 {
-    assert(feed->train);
-    return at_dataset_fingerprint(feed->train);
+    assert(feed->sets.train);
+    return at_dataset_fingerprint(feed->sets.train);
 }
 
 uint32_t at_feed_classes(const at_feed *feed)
 {
-    assert(feed->train);
-    return at_dataset_classes(feed->train);
+    assert(feed->sets.train);
+    return at_dataset_classes(feed->sets.train);
 }
 
 at_image_shape at_feed_shape(const at_feed *feed)
 {
-    assert(feed->train);
-    return feed->prep ? at_prep_out(feed->prep) : at_dataset_shape(feed->train);
+    assert(feed->sets.train);
+    return feed->prep ? at_prep_out(feed->prep) : at_dataset_shape(feed->sets.train);
 }
 
 const char *at_feed_prep(const at_feed *feed)
@@ -112,8 +115,13 @@ const char *at_feed_prep(const at_feed *feed)
 
 const char *at_feed_form(const at_feed *feed)
 {
-    assert(feed->train);
-    return at_dataset_form(feed->train);
+    assert(feed->sets.train);
+    return at_dataset_form(feed->sets.train);
+}
+
+const char *at_feed_notes(const at_feed *feed)
+{
+    return feed->notes;
 }
 
 /* ---- in each process ------------------------------------------------------------------------- */
@@ -193,16 +201,16 @@ at_feed_rows at_feed_train(at_feed *feed, const at_feed_draw *draw, uint32_t ahe
     assert(ahead <= feed->rows);
     at_prep_key key = {feed->seed, draw->walk, draw->position};
     find_indices(feed, draw, ahead);
-    at_feed_rows rows = fetch(feed, feed->train, draw->count, &key);
-    at_dataset_prefetch(feed->train, feed->ahead, ahead);
+    at_feed_rows rows = fetch(feed, feed->sets.train, draw->count, &key);
+    at_dataset_prefetch(feed->sets.train, feed->ahead, ahead);
     return rows;
 }
 
 at_feed_rows at_feed_test(at_feed *feed, uint64_t first, uint32_t count)
 {
     assert(count >= 1 && count <= feed->rows);
-    assert(first + count <= at_dataset_count(feed->test));
+    assert(first + count <= at_dataset_count(feed->sets.test));
     feed->ahead_draw.count = 0; /* `now` is overwritten */
     for (uint32_t i = 0; i < count; i++) feed->now[i] = first + i;
-    return fetch(feed, feed->test, count, NULL);
+    return fetch(feed, feed->sets.test, count, NULL);
 }

@@ -15,6 +15,7 @@ typedef struct at_feed at_feed;
 
 typedef struct at_feed_options {
     const char     *data, *test_data; /* test_data NULL: the test split of data */
+    double          test_split;       /* share to hold out if there is no test set (set_pair.h) */
     const char     *prep;             /* list of steps (prep.h); NULL: none */
     at_read_options read_options;
     at_shard_kind   shard;
@@ -54,6 +55,9 @@ at_image_shape at_feed_shape(const at_feed *feed);
 const char *at_feed_prep(const at_feed *feed);
 /* The form of a sample before preparation, to print: "28x28 bytes". */
 const char *at_feed_form(const at_feed *feed);
+
+/* What users should know about the samples, a line each; empty: nothing. */
+const char *at_feed_notes(const at_feed *feed);
 
 /* Allocates the buffers of this process for up to `rows` rows at a time, replacing earlier ones. */
 at_err at_feed_alloc_buffers(at_feed *feed, uint32_t rows, at_fail *fail);

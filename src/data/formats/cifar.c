@@ -256,6 +256,7 @@ static at_err source_files(const char *name, at_split split, at_file_list *files
 
 const at_format at_format_cifar = {
     .name = "cifar",
+    .fixed_names = true,
     .summary = "binary batches of CIFAR-10 or CIFAR-100 (fine labels)",
     .expects = "data_batch_*.bin or train.bin",
     .claims = claims,

@@ -25,6 +25,7 @@
 enum {
     NUMBERS = 13,
     CATEGORIES = 26,
+    LANES = 32, /* categories, rounded up to whole vectors */
     BITS_DEFAULT = 20,
     BITS_MIN = 8,
     BITS_MAX = 31,
@@ -34,6 +35,7 @@ enum {
     ROW_SIZE_MIN = FIELDS, /* the label and 39 tabs */
     NUMBER_SIZE_MIN = 1,
     PEEK_SIZE = 8192,
+    LOGS_COUNT = 4096,
 };
 
 #define HINT "expected LABEL, 13 integers and 26 categories, separated by tabs"
@@ -67,8 +69,22 @@ static const char *next_field(const char *p, int index, at_parse_error *e)
     return at_parse_fail(e, p, hint, "the line has only %d of %d fields", index, FIELDS), NULL;
 }
 
+/* What all threads share. */
+typedef struct reader {
+    uint32_t bits;             /* of a hash */
+    float    logs[LOGS_COUNT]; /* log(1 + i): most numbers are small counts */
+} reader;
+
+static float compress(const reader *r, int64_t x)
+{
+    if (x >= 0 && x < LOGS_COUNT) return r->logs[x];
+    double size = log1p(fabs((double)x));
+    return (float)(x < 0 ? -size : size);
+}
+
 /* The 13 numbers, followed by the features for missing ones. */
-static const char *read_numbers(const char *p, at_sparse_builder *builder, at_parse_error *e)
+static const char *read_numbers(const char *p, const reader *r, at_sparse_builder *builder,
+                                at_parse_error *e)
 {
     uint32_t missing[NUMBERS], missing_count = 0;
     for (uint32_t i = 0; i < NUMBERS; i++) {
@@ -83,8 +99,7 @@ static const char *read_numbers(const char *p, at_sparse_builder *builder, at_pa
         p = at_decimal_int(first, &x);
         if (!p || (*p != '\t' && *p != '\n'))
             return at_parse_fail(e, first, HINT, "field %u is not an integer", 2 + i), NULL;
-        double size = log1p(fabs((double)x));
-        at_sparse_builder_put(builder, i, (float)(x < 0 ? -size : size));
+        at_sparse_builder_put(builder, i, compress(r, x));
     }
     for (uint32_t i = 0; i < missing_count; i++) at_sparse_builder_put(builder, missing[i], 1.0f);
     return p;
@@ -97,19 +112,22 @@ static uint64_t hash(uint32_t column, const char *text, const char *end)
     return at_string_hash(start, text, end);
 }
 
-static void sort(uint32_t *list, uint32_t count)
+/* Sorts by counting, for each value, how many come before it. That takes more comparisons than
+ * inserting one by one, but they do not depend on each other and need no branches, which would be
+ * unpredictable: hashes are random. */
+static void sort(uint32_t list[LANES])
 {
-    for (uint32_t i = 1; i < count; i++) {
-        uint32_t value = list[i], k = i;
-        for (; k > 0 && list[k - 1] > value; k--) list[k] = list[k - 1];
-        list[k] = value;
-    }
+    int32_t value[LANES], before[LANES] = {0};
+    for (int i = 0; i < LANES; i++) value[i] = i < CATEGORIES ? (int32_t)list[i] : INT32_MAX;
+    for (int i = 0; i < CATEGORIES; i++)
+        for (int k = 0; k < LANES; k++) before[k] += value[i] < value[k] + (k > i);
+    for (int i = 0; i < CATEGORIES; i++) list[before[i]] = (uint32_t)value[i];
 }
 
 static const char *read_categories(const char *p, uint32_t bits, at_sparse_builder *builder,
                                    at_parse_error *e)
 {
-    uint32_t list[CATEGORIES];
+    uint32_t list[LANES];
     uint64_t room = ((uint64_t)1 << bits) - HASHED_FIRST;
     for (uint32_t i = 0; i < CATEGORIES; i++) {
         const char *first = next_field(p, 1 + NUMBERS + (int)i, e);
@@ -119,7 +137,7 @@ static const char *read_categories(const char *p, uint32_t bits, at_sparse_build
     }
     if (*p != '\n')
         return at_parse_fail(e, p, HINT, "the line has more than %d fields", FIELDS), NULL;
-    sort(list, CATEGORIES);
+    sort(list);
     for (uint32_t i = 0, same; i < CATEGORIES; i += same) {
         for (same = 1; i + same < CATEGORIES && list[i + same] == list[i];) same++;
         at_sparse_builder_put(builder, list[i], (float)same);
@@ -130,16 +148,16 @@ static const char *read_categories(const char *p, uint32_t bits, at_sparse_build
 static bool parse(const void *self, const char *begin, const char *end, at_sparse_builder *builder,
                   at_parse_error *error)
 {
-    uint32_t bits = *(const uint32_t *)self;
+    const reader *r = self;
     assert(end > begin && end[-1] == '\n');
-    assert(bits >= BITS_MIN && bits <= BITS_MAX);
+    assert(r->bits >= BITS_MIN && r->bits <= BITS_MAX);
     for (const char *p = begin; p < end; p++, builder->lines++) {
         int32_t label;
         error->line = p;
         if (*p == '\n') continue;
         if (!(p = read_label(p, &label, error))) return false;
-        if (!(p = read_numbers(p, builder, error))) return false;
-        if (!(p = read_categories(p, bits, builder, error))) return false;
+        if (!(p = read_numbers(p, r, builder, error))) return false;
+        if (!(p = read_categories(p, r->bits, builder, error))) return false;
         at_sparse_builder_end_row(builder, label);
     }
     return true;
@@ -167,7 +185,9 @@ static at_err load(at_dataset *set, const char *name, const at_file_list *files,
     if (bits < BITS_MIN || bits > BITS_MAX)
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "--hash-bits must be from %d to %d (got %u)",
                            BITS_MIN, BITS_MAX, bits);
-    at_lines_parser         parser = {.self = &bits,
+    reader shared = {.bits = bits};
+    for (int i = 0; i < LOGS_COUNT; i++) shared.logs[i] = (float)log1p(i);
+    at_lines_parser         parser = {.self = &shared,
                                       .parse = parse,
                                       .row_size_min = ROW_SIZE_MIN,
                                       .number_size_min = NUMBER_SIZE_MIN};

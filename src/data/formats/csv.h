@@ -10,7 +10,7 @@
 
 #include "data/files/source.h"
 
-enum { AT_CSV_COLUMNS_MAX = 1 << 16 };
+enum { AT_CSV_COLUMNS_MAX = 1 << 16, AT_CSV_BUFFER_SIZE = 1 << 16 };
 
 /* Reads row by row; the fields of a row are valid until the next one is read. */
 typedef struct at_csv {
@@ -19,11 +19,11 @@ typedef struct at_csv {
     size_t        used, room;
     size_t       *starts; /* (count) of the fields in row */
     size_t        count, starts_room;
-    uint64_t      line;      /* where the row begins, from 1 on */
-    uint64_t      lines;     /* read so far */
-    char          separator; /* 0: unknown yet */
-    unsigned char buffer[1 << 16];
-    size_t        at, filled; /* of the buffer */
+    uint64_t      line;                            /* where the row begins, from 1 on */
+    uint64_t      lines;                           /* read so far */
+    char          separator;                       /* 0: unknown yet */
+    unsigned char buffer[AT_CSV_BUFFER_SIZE + 16]; /* 16 are loaded at once, also at its end */
+    size_t        at, filled;                      /* of the buffer */
 } at_csv;
 
 /* Takes ownership of the source; reads nothing yet. */

@@ -13,6 +13,8 @@ typedef struct at_format {
     /* Optional: the files it looks for, for the message that nothing was found:
      * "train-images*, train-labels*". */
     const char *expects;
+    /* The train and test files of a folder have fixed names, so a missing test part is an error. */
+    bool fixed_names;
     /* Reading takes much longer than copying (text, images), so the result is worth caching.
      * Packed files are cached in any case. */
     bool slow_to_read;

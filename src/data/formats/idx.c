@@ -405,6 +405,7 @@ static at_err source_files(const char *name, at_split split, at_file_list *files
 
 const at_format at_format_idx = {
     .name = "idx",
+    .fixed_names = true,
     .summary = "IDX files of bytes (MNIST and its successors), raw or gzipped",
     .expects = "train-images*, train-labels*, t10k-images*, t10k-labels*",
     .claims = claims,

@@ -158,9 +158,17 @@ const char *at_interval_show(char *buffer, size_t size, const at_interval *inter
     return buffer;
 }
 
+/* Whether the interval was cut off at zero, so that the value is not in its middle. */
+static bool is_cut(const at_interval *interval)
+{
+    return interval->low == 0 && interval->high > 2 * interval->value;
+}
+
 const char *at_interval_show_half(char *buffer, size_t size, const at_interval *interval,
                                   int digits)
 {
+    if (at_interval_known(interval) && is_cut(interval))
+        return at_interval_show(buffer, size, interval, digits);
     at_interval alone = {.value = interval->value, .low = NAN, .high = NAN};
     at_interval_show(buffer, size, &alone, digits);
     if (!at_interval_known(interval)) return buffer;
@@ -191,7 +199,10 @@ at_interval at_stats_mean(const double *values, size_t count)
     at_stats stats = {0};
     for (size_t i = 0; i < count; i++)
         if (isfinite(values[i])) at_stats_add(&stats, values[i]);
-    return interval_of(&stats);
+    at_interval mean = interval_of(&stats);
+    /* Of times, rates and losses: what is never negative has no negative mean either. */
+    if (stats.count > 0 && stats.min >= 0 && mean.low < 0) mean.low = 0;
+    return mean;
 }
 
 static bool can_divide(double value, double base)

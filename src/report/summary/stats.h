@@ -55,11 +55,12 @@ bool at_interval_known(const at_interval *interval);
  * (1 .. 15) counts significant digits. Returns buffer. */
 const char *at_interval_show(char *buffer, size_t size, const at_interval *interval, int digits);
 
-/* Writes "1.23 ± 0.13", with half the width of the interval; otherwise as above. */
+/* Writes "1.23 ± 0.13", with half the width of the interval; as above if there is none or the value
+ * is not in its middle. */
 const char *at_interval_show_half(char *buffer, size_t size, const at_interval *interval,
                                   int digits);
 
-/* The mean of the finite values. */
+/* The mean of the finite values. If none of them is negative, the interval begins at 0 or above. */
 at_interval at_stats_mean(const double *values, size_t count);
 
 /* The ratio of `values` to `bases`, pair by pair (same seed, same stragglers): the geometric mean

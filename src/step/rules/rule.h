@@ -43,7 +43,7 @@ typedef enum at_arg_type {
     AT_ARG_NAME    /* any text; the rule checks it */
 } at_arg_type;
 
-enum { AT_RULE_ARGS_MAX = 5, AT_RULE_NAME_SIZE = 160, AT_RULE_TEXT_SIZE = 320 };
+enum { AT_RULE_ARGS_MAX = 6, AT_RULE_NAME_SIZE = 160, AT_RULE_TEXT_SIZE = 320 };
 
 #define AT_SPAN_OPEN INT64_MAX
 

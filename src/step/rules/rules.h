@@ -210,7 +210,8 @@ at_progress at_size_progress(const struct at_hub *hub, const at_event *applied);
 size_t at_size_state_bytes(const struct at_plan *plan);
 
 /* Factor on the learning rate. Under --lr-scale linear: the samples assigned to the present
- * workers over the samples of the first step; otherwise 1. */
+ * workers over the samples of the first step; inverse: the present workers over those samples;
+ * otherwise 1. */
 double at_size_lr_factor(const struct at_hub *hub);
 
 /* ---- size.c, for size rules ----------------------------------------------------------------- */
@@ -244,6 +245,26 @@ at_err at_size_check_fixed(const struct at_plan *plan, at_fail *fail);
 int64_t at_size_least(const struct at_plan *plan); /* a sixteenth of the batch */
 int64_t at_size_most(const struct at_plan *plan);  /* 16 x batch */
 
+/* What a rule that decides after each epoch keeps of the current one. */
+typedef struct at_size_epoch {
+    uint64_t epochs;            /* completed */
+    double   loss_sum, samples; /* of the current epoch */
+    at_ns    began;             /* its start, since the first order */
+} at_size_epoch;
+
+/* A completed epoch: means over its samples. */
+typedef struct at_size_epoch_mean {
+    double loss, sample_ns;
+} at_size_epoch_mean;
+
+/* Adds the step that was just closed. True when it ended an epoch: then *mean is set and the next
+ * epoch begins. */
+bool at_size_epoch_add(at_size_epoch *epoch, const struct at_plan *plan,
+                       const at_progress *progress, at_size_epoch_mean *mean);
+
+/* True when the values, read from a file, are in range. */
+bool at_size_epoch_valid(const at_size_epoch *epoch);
+
 /* True for a batch within the plan's limits, and for 0: not decided yet. */
 bool at_size_batch_valid(const struct at_plan *plan, uint32_t batch);
 
@@ -265,5 +286,19 @@ void   at_size_speed_observe(void *state, const struct at_plan *plan, at_node wo
                              const at_work *work);
 void   at_size_speed_decide(void *state, const struct at_plan *plan, at_share *shares,
                             const at_progress *progress);
+
+/* ---- size rules `stall` and `loss-target` (size_epochs.c), see at_size_rule ------------------ */
+
+at_err at_size_stall_settle(struct at_plan *plan, at_fail *fail); /* rule.settle */
+size_t at_size_stall_state(const struct at_plan *plan);           /* state_size */
+bool   at_size_stall_valid(const void *state, const struct at_plan *plan, uint64_t samples_used);
+void   at_size_stall_decide(void *state, const struct at_plan *plan, at_share *shares,
+                            const at_progress *progress);
+
+at_err at_size_target_settle(struct at_plan *plan, at_fail *fail); /* rule.settle */
+size_t at_size_target_state(const struct at_plan *plan);           /* state_size */
+bool   at_size_target_valid(const void *state, const struct at_plan *plan, uint64_t samples_used);
+void   at_size_target_decide(void *state, const struct at_plan *plan, at_share *shares,
+                             const at_progress *progress);
 
 #endif

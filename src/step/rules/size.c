@@ -1,8 +1,8 @@
 /* The size rules: how batch size and time limit change during a run.
  *
  * Here are the table, the helpers that rules share, and the rules that give every worker the same
- * number of samples. `auto` and `speed` have files of their own. The states of size rules are part
- * of checkpoints: a changed struct makes old ones unreadable.
+ * number of samples. `auto`, `speed`, `stall` and `loss-target` have files of their own. The states
+ * of size rules are part of checkpoints: a changed struct makes old ones unreadable.
  */
 #include "step/rules/rules.h"
 
@@ -156,11 +156,41 @@ double at_size_lr_factor(const at_hub *hub)
 {
     const at_plan *plan = hub->plan;
     double         samples = 0, first = (double)plan->workers * plan->batch;
-    if (!plan->lr_linear) return 1;
+    uint32_t       present = 0;
+    if (!plan->lr_linear && !plan->lr_inverse) return 1;
     assert(first > 0);
-    for (uint32_t i = 0; i < plan->workers_max; i++)
-        if (hub->member[i].state != AT_MEMBER_AWAY) samples += hub->share[i].samples;
-    return samples > 0 ? samples / first : 1;
+    for (uint32_t i = 0; i < plan->workers_max; i++) {
+        if (hub->member[i].state == AT_MEMBER_AWAY) continue;
+        samples += hub->share[i].samples;
+        present++;
+    }
+    if (samples <= 0) return plan->lr_inverse ? 1.0 / plan->batch : 1;
+    return plan->lr_inverse ? present / samples : samples / first;
+}
+
+bool at_size_epoch_add(at_size_epoch *epoch, const at_plan *plan, const at_progress *progress,
+                       at_size_epoch_mean *mean)
+{
+    epoch->loss_sum += progress->loss_sum;
+    epoch->samples += (double)progress->samples;
+    uint64_t epochs = at_size_epochs(plan, progress->samples_used);
+    bool     ended = epochs > epoch->epochs;
+    epoch->epochs = epochs;
+    if (!ended) return false;
+    assert(epoch->samples > 0);
+    assert(progress->elapsed >= epoch->began);
+    *mean = (at_size_epoch_mean){.loss = epoch->loss_sum / epoch->samples,
+                                 .sample_ns =
+                                     (double)(progress->elapsed - epoch->began) / epoch->samples};
+    epoch->loss_sum = epoch->samples = 0;
+    epoch->began = progress->elapsed;
+    return true;
+}
+
+bool at_size_epoch_valid(const at_size_epoch *epoch)
+{
+    return isfinite(epoch->loss_sum) && isfinite(epoch->samples) && epoch->samples >= 0 &&
+           epoch->began >= 0;
 }
 
 /* ---- static --------------------------------------------------------------------------------- */
@@ -230,11 +260,9 @@ static void shrink_decide(void *state, const at_plan *plan, at_share *shares,
 static const double LOSS_WEIGHT = 0.8, TIME_WEIGHT = 0.2, BETTER = 0.9, WORSE = 1.1;
 
 typedef struct loss_state {
-    uint64_t epochs;            /* completed */
-    double   loss_sum, samples; /* of the current epoch */
-    at_ns    began;             /* start of the current epoch, since the first order */
-    double   loss_before, time_before;
-    uint32_t batch;
+    at_size_epoch epoch;
+    double        loss_before, time_before;
+    uint32_t      batch;
 } loss_state;
 
 static size_t loss_state_size(const at_plan *plan)
@@ -247,43 +275,34 @@ static bool loss_valid(const void *state, const at_plan *plan, uint64_t samples_
 {
     (void)samples_used;
     const loss_state *s = state;
-    return isfinite(s->loss_sum) && isfinite(s->samples) && s->samples >= 0 && s->began >= 0 &&
-           isfinite(s->loss_before) && isfinite(s->time_before) && s->batch > 0 &&
-           at_size_batch_valid(plan, s->batch);
+    return at_size_epoch_valid(&s->epoch) && isfinite(s->loss_before) && isfinite(s->time_before) &&
+           s->batch > 0 && at_size_batch_valid(plan, s->batch);
 }
 
-static double loss_score(const loss_state *s, double loss, double time)
+static double loss_score(const loss_state *s, const at_size_epoch_mean *mean)
 {
-    double loss_ratio = s->loss_before > 0 ? loss / s->loss_before : 1;
-    double time_ratio = s->time_before > 0 ? time / s->time_before : 1;
+    double loss_ratio = s->loss_before > 0 ? mean->loss / s->loss_before : 1;
+    double time_ratio = s->time_before > 0 ? mean->sample_ns / s->time_before : 1;
     return LOSS_WEIGHT * loss_ratio + TIME_WEIGHT * time_ratio;
 }
 
-static void loss_end_epoch(loss_state *s, const at_plan *plan, at_ns elapsed)
+static void loss_end_epoch(loss_state *s, const at_plan *plan, const at_size_epoch_mean *mean)
 {
-    assert(s->samples > 0);
-    double loss = s->loss_sum / s->samples;
-    double time = (double)(elapsed - s->began) / s->samples;
     bool   first = s->time_before <= 0 && s->loss_before <= 0;
-    double score = first ? 1 : loss_score(s, loss, time);
+    double score = first ? 1 : loss_score(s, mean);
     if (score < BETTER) s->batch = at_size_clamp(plan, 2.0 * s->batch);
     if (score > WORSE) s->batch = at_size_clamp(plan, 0.5 * s->batch);
-    s->loss_before = loss;
-    s->time_before = time;
-    s->loss_sum = s->samples = 0;
-    s->began = elapsed;
+    s->loss_before = mean->loss;
+    s->time_before = mean->sample_ns;
 }
 
 static void loss_decide(void *state, const at_plan *plan, at_share *shares,
                         const at_progress *progress)
 {
-    loss_state *s = state;
+    loss_state        *s = state;
+    at_size_epoch_mean mean;
     if (progress->steps == 0) s->batch = plan->batch;
-    s->loss_sum += progress->loss_sum;
-    s->samples += (double)progress->samples;
-    uint64_t epochs = at_size_epochs(plan, progress->samples_used);
-    if (epochs > s->epochs) loss_end_epoch(s, plan, progress->elapsed);
-    s->epochs = epochs;
+    if (at_size_epoch_add(&s->epoch, plan, progress, &mean)) loss_end_epoch(s, plan, &mean);
     at_size_set_all(plan, shares, s->batch);
 }
 
@@ -472,6 +491,7 @@ static at_err settle_probe(at_plan *plan, at_fail *fail)
         AT_SIZE_MIN_ARG, AT_SIZE_MAX_ARG
 
 static const char *const windows[] = {"epoch", "step", NULL};
+static const char *const measures[] = {"mean", "sum", NULL};
 
 const at_size_rule at_size_rules[] = {
     {.rule = {.name = "static", .summary = "never", .settle = settle_wide, .check = check_static},
@@ -522,6 +542,48 @@ const at_size_rule at_size_rules[] = {
      .state_size = loss_state_size,
      .valid = loss_valid,
      .decide = loss_decide,
+     .changes_samples = true},
+    {.rule =
+         {.name = "stall",
+          .summary = "doubles when the losses of some epochs stall, otherwise halves",
+          .arg =
+              {{.name = "alpha",
+                .type = AT_ARG_REAL,
+                .min = 0,
+                .max = 1e6,
+                .above = true,
+                .fallback = "10"},
+               {.name = "epochs",
+                .type = AT_ARG_WHOLE,
+                .min = 2,
+                .max = 1000,
+                .unit = "epochs",
+                .fallback = "5"},
+               {.name = "measure", .type = AT_ARG_WORD, .words = measures, .fallback = "mean"},
+               {.name = "slow", .type = AT_ARG_TIME, .unit = "s", .open = "never", .brief = true},
+               AT_SIZE_MIN_ARG,
+               AT_SIZE_MAX_ARG},
+          .settle = at_size_stall_settle,
+          .check = at_size_check_fixed},
+     .state_size = at_size_stall_state,
+     .valid = at_size_stall_valid,
+     .decide = at_size_stall_decide,
+     .changes_samples = true},
+    {.rule = {.name = "loss-target",
+              .summary = "halves after an epoch with a loss above X, doubles below",
+              .arg = {{.name = "x",
+                       .type = AT_ARG_REAL,
+                       .min = 0,
+                       .max = 1e6,
+                       .above = true,
+                       .fallback = "0.5"},
+                      AT_SIZE_MIN_ARG,
+                      AT_SIZE_MAX_ARG},
+              .settle = at_size_target_settle,
+              .check = at_size_check_fixed},
+     .state_size = at_size_target_state,
+     .valid = at_size_target_valid,
+     .decide = at_size_target_decide,
      .changes_samples = true},
     {.rule = {.name = "noise",
               .summary = "follows the gradient noise scale",

@@ -171,10 +171,11 @@ static at_err check_local(const at_plan *plan, at_fail *fail)
         return refuse_local(plan, "leave --size out, or use --work fixed", AT_SIZE,
                             "it needs gradients, and local steps report changes of parameters",
                             fail);
-    if (plan->lr_linear && plan->size->changes_samples)
+    if (plan->lr_inverse || (plan->lr_linear && plan->size->changes_samples))
         return at_fail_set(fail, AT_ERR_USAGE, "leave --lr-scale out",
-                           "--lr-scale linear does not work with --work local: the batch of a "
-                           "local step does not change");
+                           "--lr-scale %s does not work with --work local: the batch of a "
+                           "local step does not change",
+                           plan->lr_inverse ? "inverse" : "linear");
     if (plan->local_batch % plan->micro_batch == 0) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "change --micro-batch or --local-batch",
                        "a local step of %u samples cannot be computed in micro-batches of %u: it "

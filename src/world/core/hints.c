@@ -1,10 +1,11 @@
 #include "world/core/hints.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { HINT_SIZE = 256, PARTS = 8 }; /* micro-batches per round that a note suggests */
+enum { HINT_SIZE = 512, PARTS = 8 }; /* micro-batches per round that a note suggests */
 
 /* As far as the settings say: all workers compute on the same machine, or on simulated ones. */
 static bool workers_are_equal(const at_run_options *o)
@@ -62,10 +63,41 @@ static void hint_at_equal_workers(const at_run_options *o, const at_plan *plan, 
     say(self, text);
 }
 
+/* More than one pass over the data in each step is hardly what was meant. */
+static void hint_at_large_batches(const at_task *task, const at_plan *plan, at_hint_say *say,
+                                  void *self)
+{
+    char     text[HINT_SIZE];
+    uint64_t step = (uint64_t)plan->batch * plan->workers, samples = task->samples;
+    if (samples == 0 || step <= samples || task->timing_only) return;
+    uint64_t fits = samples / plan->workers;
+    snprintf(text, sizeof text,
+             "note: a step takes %llu samples (%u workers, --batch %u), but the data has only "
+             "%llu, so each is used more than once per step; use --batch %llu or less",
+             (unsigned long long)step, plan->workers, plan->batch, (unsigned long long)samples,
+             (unsigned long long)(fits > 0 ? fits : 1));
+    say(self, text);
+}
+
+static void hint_at_data(const at_task *task, at_hint_say *say, void *self)
+{
+    char        text[HINT_SIZE];
+    const char *line = task->notes ? task->notes : "";
+    for (size_t length; *line; line += length + (line[length] == '\n')) {
+        length = strcspn(line, "\n");
+        snprintf(text, sizeof text, "note: %.*s", (int)length, line);
+        say(self, text);
+    }
+}
+
 void at_hints_before(const at_run_options *options, const at_plan *plan, at_hint_say *say,
                      void *self)
 {
     assert(say);
+    if (options->task) {
+        hint_at_data(options->task, say, self);
+        hint_at_large_batches(options->task, plan, say, self);
+    }
     hint_at_whole_rounds(plan, say, self);
     hint_at_equal_workers(options, plan, say, self);
 }

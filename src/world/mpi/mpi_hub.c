@@ -450,10 +450,12 @@ static bool dismiss_all(at_mpi_hub *h, at_err err)
 
 /* The launcher would wait for a lost process that still runs. On this machine it is killed; on
  * another only the launcher can kill it, which ends all ranks. So it does when ranks of a failed
- * run do not answer. */
-static void kill_lost(at_mpi_hub *h, bool answered, at_err err)
+ * run do not answer, and after a loss on several machines: a daemon does not tell mpirun of a dead
+ * rank, which mpirun would then wait for without end. */
+static void kill_lost(at_mpi_hub *h, const at_launcher *launcher, bool answered, at_err err)
 {
-    bool elsewhere = !answered && err;
+    bool elsewhere =
+        (!answered && err) || (launcher->local_size > 0 && launcher->local_size < launcher->size);
     assert(h->peer);
     for (uint32_t i = 0; i < h->workers; i++) {
         at_mpi_peer *peer = &h->peer[i];
@@ -488,6 +490,6 @@ bool at_mpi_hub_end(const at_launcher *launcher, const at_fail *fail)
     if (!h->sender.calls) return true; /* launcher and library do not match: no other ranks */
     bool dismissed = dismiss_all(h, fail->err);
     if (dismissed && !h->lossy) return true;
-    kill_lost(h, dismissed, fail->err);
+    kill_lost(h, launcher, dismissed, fail->err);
     return false;
 }

@@ -98,7 +98,7 @@ static uint64_t hash_rules(const at_plan *plan)
 static uint64_t hash_numbers(const at_plan *plan)
 {
     uint64_t hash = HASH(plan->cap, (uint64_t)plan->time_limit, plan->cut_after, plan->deal_global,
-                         plan->lr_linear);
+                         plan->lr_linear, plan->lr_inverse);
     char     rule[AT_RULE_TEXT_SIZE];
     assert(plan->workers_max >= 1);
     for (int i = 0; i < AT_FAMILY_COUNT; i++)

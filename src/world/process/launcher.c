@@ -47,13 +47,20 @@ static bool detect(const launcher_kind *kind, at_launcher *launcher)
     return true;
 }
 
+static bool is_srun(const at_launcher *launcher)
+{
+    const char *name = launcher->name;
+    return name && (strcmp(name, "PMIx") == 0 || strcmp(name, "Slurm") == 0);
+}
+
 at_launcher at_launcher_detect(void)
 {
     at_launcher launcher = {.size = 1};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (detect(&kinds[i], &launcher)) break;
     const char *recovery = getenv("OMPI_MCA_orte_enable_recovery");
-    launcher.recovers = recovery && (strcmp(recovery, "1") == 0 || strcmp(recovery, "true") == 0);
+    launcher.recovers = !is_srun(&launcher) && recovery &&
+                        (strcmp(recovery, "1") == 0 || strcmp(recovery, "true") == 0);
     return launcher;
 }
 
@@ -61,9 +68,11 @@ const char *at_launcher_survival(const at_launcher *launcher)
 {
     assert(launcher->size >= 1);
     if (launcher->recovers) return "the run continues without a rank that dies";
+    if (is_srun(launcher))
+        return "srun ends all ranks when one dies; with `mpirun --enable-recovery` in the batch "
+               "script the others continue";
     if (launcher->name && strcmp(launcher->name, "Open MPI") != 0)
-        return "the launcher decides what happens when a rank dies (srun: with "
-               "--kill-on-bad-exit=0 and OMPI_MCA_orte_enable_recovery=1 the others continue)";
+        return "the launcher decides what happens when a rank dies";
     return "a rank that dies ends the whole job; with `mpirun --enable-recovery` the others "
            "continue";
 }

@@ -21,7 +21,8 @@ typedef struct at_launcher {
     bool        recovers;   /* the job survives the death of a rank, judging by the environment */
 } at_launcher;
 
-/* Reads the environment; inconsistent values (a rank not below the size) are ignored. */
+/* Reads the environment; inconsistent values (a rank not below the size) are ignored. Under srun
+ * no job recovers, whatever Open MPI's setting: Slurm's PMIx kills the step when a rank dies. */
 at_launcher at_launcher_detect(void);
 
 /* A sentence about what happens when a rank dies, and which setting would improve it. */

@@ -263,6 +263,7 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
     *task = (at_task){.self = t,
                       .model = options->model,
                       .data = options->feed.data,
+                      .notes = at_feed_notes(t->feed),
                       .net = t->model,
                       .sample_form = at_feed_form(t->feed),
                       .prep = options->feed.prep,

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/label.h"
 #include "data/draw/sampler.h"
+#include "data/set/set_pair.h"
 #include "learn/sparse/auc.h"
 #include "learn/sparse/hogwild.h"
 #include "model_io/safetensors.h"
@@ -53,7 +54,8 @@ typedef struct window {
 typedef struct sparse_task {
     at_task_sparse_options options;
     const sparse_model    *model;
-    at_dataset            *train, *test;
+    at_set_pair            sets;
+    char                   notes[512]; /* about the data */
     at_shards              shards;
     at_csr                 rows, tests;
     uint64_t               dimension, numbers; /* numbers: in all training rows */
@@ -171,34 +173,34 @@ static at_err check_set(const sparse_model *model, const at_dataset *set, const 
 static at_err find_hot(sparse_task *t, at_fail *fail)
 {
     assert(t->options.updates_in_place);
-    uint64_t count = at_dataset_count(t->train);
+    uint64_t count = at_dataset_count(t->sets.train);
     if (at_hot_features_find(&t->hot, &t->rows, count, t->dimension, HOT_ONE_IN)) return AT_OK;
     return at_fail_memory(fail);
 }
 
 static at_err load(sparse_task *t, at_fail *fail)
 {
-    assert(!t->train);
-    assert(!t->test);
+    assert(!t->sets.train);
+    assert(!t->sets.test);
     const at_feed_options *o = &t->options.feed;
     if (o->prep)
         return at_fail_set(fail, AT_ERR_USAGE, "leave --prep out",
                            "--prep works only on dense rows, and %s needs sparse ones",
                            t->model->name);
-    const char *test = o->test_data ? o->test_data : o->data;
-    AT_TRY(at_dataset_open_as(o->data, AT_SPLIT_TRAIN, &o->read_options, &t->train, fail));
-    AT_TRY(check_set(t->model, t->train, o->data, fail));
-    AT_TRY(at_dataset_open_as(test, AT_SPLIT_TEST, &o->read_options, &t->test, fail));
-    AT_TRY(at_dataset_match(t->train, t->test, fail));
-    AT_TRY(check_set(t->model, t->test, test, fail));
-    uint64_t count = at_dataset_count(t->train);
-    t->test_count = at_dataset_count(t->test);
-    t->rows = csr_of(t->train, t->model->loss);
-    t->tests = csr_of(t->test, t->model->loss);
-    t->dimension = at_dataset_features(t->train);
+    at_text notes = at_text_in(t->notes, sizeof t->notes);
+    AT_TRY(
+        at_set_pair_open(&t->sets, o->data, o->test_data, o->test_split, &o->read_options, fail));
+    at_set_pair_note(&t->sets, o->data, &notes);
+    AT_TRY(check_set(t->model, t->sets.train, o->data, fail));
+    AT_TRY(check_set(t->model, t->sets.test, o->test_data ? o->test_data : o->data, fail));
+    uint64_t count = at_dataset_count(t->sets.train);
+    t->test_count = at_dataset_count(t->sets.test);
+    t->rows = csr_of(t->sets.train, t->model->loss);
+    t->tests = csr_of(t->sets.test, t->model->loss);
+    t->dimension = at_dataset_features(t->sets.train);
     t->numbers = t->rows.starts[count] - t->rows.starts[0];
     t->longest = longest_of(&t->tests, t->test_count, longest_of(&t->rows, count, 1));
-    AT_TRY(at_shards_init(&t->shards, o->shard, t->train, count, o->workers, fail));
+    AT_TRY(at_shards_init(&t->shards, o->shard, t->sets.train, count, o->workers, fail));
     assert(t->longest >= 1);
     return t->options.updates_in_place && o->workers > 1 ? find_hot(t, fail) : AT_OK;
 }
@@ -390,8 +392,7 @@ static void free_task(void *self)
     close_task(t);
     at_hot_features_deinit(&t->hot);
     at_shards_deinit(&t->shards);
-    at_dataset_free(t->train);
-    at_dataset_free(t->test);
+    at_set_pair_close(&t->sets);
     free(t);
 }
 
@@ -413,18 +414,19 @@ static size_t scratch_size(const sparse_task *t)
 
 static at_err describe(const sparse_task *t, at_task *task, at_fail *fail)
 {
-    uint64_t count = at_dataset_count(t->train);
+    uint64_t count = at_dataset_count(t->sets.train);
     assert(count >= 1);
     double mean = (double)t->numbers / (double)count;
     *task = (at_task){.model = t->model->name,
                       .data = t->options.feed.data,
+                      .notes = t->notes,
                       .params = at_sparse_floats(t->dimension),
                       .trained = (size_t)t->dimension + 1,
                       .parameters = (size_t)t->dimension + 1,
                       .plain = (size_t)t->dimension + 1,
                       .samples = count,
                       .test_samples = t->test_count,
-                      .fingerprint = at_dataset_fingerprint(t->train),
+                      .fingerprint = at_dataset_fingerprint(t->sets.train),
                       .classes = is_regression(t) ? 0 : 2,
                       .regression = is_regression(t),
                       .mults = (uint64_t)(mean + 1),

@@ -66,6 +66,37 @@ static void quotes_blanks_and_separators_are_parsed(void **state)
     at_dataset_free(set);
 }
 
+/* Fields are copied in pieces of sixteen bytes out of a buffer of 64 KiB: here they meet its end at
+ * every offset. */
+static void fields_are_whole_wherever_the_buffer_ends(void **state)
+{
+    (void)state;
+    enum { ROWS = 4000, SHIFTS = 40 };
+    size_t room = (size_t)ROWS * 48 + 200;
+    char  *text = malloc(room);
+    assert_non_null(text);
+    for (int shift = 0; shift < SHIFTS; shift++) {
+        size_t used = (size_t)snprintf(text, room, "%0*d,b,label\n", shift + 1, 0);
+        for (int i = 0; i < ROWS; i++)
+            used += (size_t)snprintf(text + used, room - used, "%d.%0*d,%d,%d\n", i, i % 18 + 1, 5,
+                                     i, i & 1);
+        assert_true(used < room);
+        write_text("x.csv", text);
+        at_dataset *set = open_set_as("x.csv", AT_SPLIT_TRAIN, NULL);
+        assert_int_equal(at_dataset_count(set), ROWS);
+        for (uint64_t i = 0; i < ROWS; i++) {
+            float    x[2];
+            uint32_t label;
+            at_dataset_rows(set, x, &label, &i, 1);
+            assert_int_equal((int)x[0], i);
+            assert_true(x[1] == (float)i);
+            assert_int_equal(label, i & 1);
+        }
+        at_dataset_free(set);
+    }
+    free(text);
+}
+
 static void the_label_may_be_any_column(void **state)
 {
     (void)state;
@@ -204,6 +235,7 @@ int main(void)
         cmocka_unit_test_setup(numbers_become_dense_floats, empty_home),
         cmocka_unit_test_setup(each_distinct_text_becomes_a_feature, empty_home),
         cmocka_unit_test_setup(quotes_blanks_and_separators_are_parsed, empty_home),
+        cmocka_unit_test_setup(fields_are_whole_wherever_the_buffer_ends, empty_home),
         cmocka_unit_test_setup(the_label_may_be_any_column, empty_home),
         cmocka_unit_test_setup(a_test_file_is_matched_by_names, empty_home),
         cmocka_unit_test_setup(dense_files_must_have_the_same_columns, empty_home),

@@ -2,13 +2,13 @@
 
 #include "script.h"
 
-static at_plan resolved(const char *strategy, const char *size)
+static at_plan scaled(const char *strategy, const char *size, const char *lr_scale)
 {
     at_plan         plan;
     at_fail         fail = {0};
     at_plan_options options = {.strategy = strategy,
                                .size = size,
-                               .lr_scale = "linear",
+                               .lr_scale = lr_scale,
                                .workers = 3,
                                .workers_max = 3,
                                .batch = 64};
@@ -17,13 +17,42 @@ static at_plan resolved(const char *strategy, const char *size)
     return plan;
 }
 
+static at_plan resolved(const char *strategy, const char *size)
+{
+    return scaled(strategy, size, "linear");
+}
+
+static void the_scale_of_the_learning_rate_is_read_back_from_the_header(void **state)
+{
+    (void)state;
+    static const char *const scales[] = {"none", "linear", "inverse"};
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+        at_plan           plan = scaled("grow", NULL, scales[i]), again, next;
+        const at_run_info info = {.plan = &plan};
+        char             *text = at_run_info_text(&info);
+        at_fail           fail = {0};
+        if (at_run_info_plan(text, &again, &next, &fail)) fail_msg("%s", fail.text);
+        assert_int_equal(again.lr_linear, i == 1);
+        assert_int_equal(again.lr_inverse, i == 2);
+        free(text);
+    }
+}
+
 static void settings_of_size_rules_are_read_back_from_the_header(void **state)
 {
     (void)state;
-    static const char *const sizes[] = {
-        "speed:step,9,640", "speed:epoch,9,640",    "grow:1.7,0.1,9,640",
-        "shrink:3,2,9,640", "loss:9,640",           "noise:9,640",
-        "probe:640",        "grow:1.7,0.1,max=640", "grow:1.2345678901234567,2"};
+    static const char *const sizes[] = {"speed:step,9,640",
+                                        "speed:epoch,9,640",
+                                        "grow:1.7,0.1,9,640",
+                                        "shrink:3,2,9,640",
+                                        "loss:9,640",
+                                        "noise:9,640",
+                                        "probe:640",
+                                        "grow:1.7,0.1,max=640",
+                                        "grow:1.2345678901234567,2",
+                                        "stall:10,5,mean",
+                                        "stall:2.5,3,sum,60s,9,640",
+                                        "loss-target:0.25,9,640"};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         at_plan           plan = resolved("fmb", sizes[i]), again, next;
         const at_run_info info = {.plan = &plan};
@@ -100,6 +129,7 @@ static void an_invalid_plan_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_scale_of_the_learning_rate_is_read_back_from_the_header),
         cmocka_unit_test(settings_of_size_rules_are_read_back_from_the_header),
         cmocka_unit_test(invalid_rules_are_refused),
         cmocka_unit_test(an_invalid_plan_is_refused),

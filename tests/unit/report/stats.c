@@ -101,13 +101,13 @@ static void quantile_and_probability_are_inverse(void **state)
 static void fewer_than_three_values_have_no_interval(void **state)
 {
     (void)state;
-    static const double values[] = {1, 2, 3};
+    static const double values[] = {11, 12, 13};
     at_interval         two = at_stats_mean(values, 2), three = at_stats_mean(values, 3);
-    check_near(two.value, 1.5, 0);
+    check_near(two.value, 11.5, 0);
     assert_false(at_interval_known(&two));
     assert_true(at_interval_known(&three));
-    check_near(three.low, 2 - 4.302652729911 / sqrt(3), 1e-9);
-    check_near(three.high, 2 + 4.302652729911 / sqrt(3), 1e-9);
+    check_near(three.low, 12 - 4.302652729911 / sqrt(3), 1e-9);
+    check_near(three.high, 12 + 4.302652729911 / sqrt(3), 1e-9);
     at_interval none = at_stats_mean(NULL, 0);
     assert_true(isnan(none.value));
     assert_false(at_interval_known(&none));
@@ -173,6 +173,18 @@ static void intervals_of_five_values_contain_the_mean_95_times_in_100(void **sta
     check_near((double)held / count, 0.95, 0.015);
 }
 
+static void an_interval_of_positive_values_does_not_go_below_zero(void **state)
+{
+    (void)state;
+    static const double positive[] = {0.1, 0.2, 3.0}, mixed[] = {-0.1, 0.2, 3.0};
+    char                text[80];
+    at_interval         mean = at_stats_mean(positive, 3);
+    assert_true(mean.low == 0);
+    assert_true(mean.high > 3);
+    assert_non_null(strstr(at_interval_show_half(text, sizeof text, &mean, 3), "1.10 [0.00, "));
+    assert_true(at_stats_mean(mixed, 3).low < 0);
+}
+
 static void intervals_are_shown_with_their_digits(void **state)
 {
     (void)state;
@@ -205,6 +217,7 @@ int main(void)
         cmocka_unit_test(a_ratio_is_the_geometric_mean_of_pairs),
         cmocka_unit_test(pairs_without_a_ratio_are_ignored),
         cmocka_unit_test(intervals_of_five_values_contain_the_mean_95_times_in_100),
+        cmocka_unit_test(an_interval_of_positive_values_does_not_go_below_zero),
         cmocka_unit_test(intervals_are_shown_with_their_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -336,6 +336,108 @@ static void doubling_and_halving_end_at_the_limits(void **state)
     assert_all(10);
 }
 
+/* ---- stall ---------------------------------------------------------------------------------- */
+
+/* An epoch of this loss that takes a second. */
+static void epoch_of(double loss)
+{
+    step_to(EPOCH, f_.progress.elapsed + AT_SEC(1), loss);
+}
+
+static void stalled_losses_double_the_batch_and_progress_halves_it(void **state)
+{
+    (void)state;
+    set_up("stall", 16, 2, 64);
+    for (int i = 0; i < 4; i++) epoch_of(1.0 - 0.1 * i);
+    assert_all(16); /* four losses decide nothing */
+    epoch_of(0.6);
+    assert_all(8); /* mean 0.8, least 0.6: P is 333 */
+    for (int i = 0; i < 3; i++) epoch_of(0.6);
+    assert_all(2); /* still with earlier losses, and then .. */
+    epoch_of(0.5999);
+    assert_all(4); /* .. mean 0.59998, least 0.5999: P is 0.13 */
+}
+
+static void stall_takes_its_measure_and_its_number_of_epochs(void **state)
+{
+    (void)state;
+    set_up("stall:150,2", 16, 1, 64);
+    epoch_of(1.0);
+    epoch_of(0.8); /* mean 0.9, least 0.8: P is 125 */
+    assert_all(32);
+    set_up("stall:100,2", 16, 1, 64);
+    epoch_of(1.0);
+    epoch_of(0.8);
+    assert_all(8);
+    set_up("stall:150,2,sum", 16, 1, 64);
+    epoch_of(1.0);
+    epoch_of(1.0); /* as published: the sum is twice the least, P is 1000 */
+    assert_all(8);
+}
+
+static void slow_epochs_double_the_batch_at_once(void **state)
+{
+    (void)state;
+    set_up("stall:10,5,slow=2s", 16, 1, 64);
+    step_to(EPOCH, AT_SEC(3), 1.0);
+    assert_all(32);
+    step_to(EPOCH, AT_SEC(4), 1.0);
+    assert_all(32);
+}
+
+static void a_loss_of_zero_is_stalled(void **state)
+{
+    (void)state;
+    set_up("stall:10,2", 16, 1, 64);
+    epoch_of(1.0);
+    epoch_of(0);
+    assert_all(8); /* the least is 0, the mean is not */
+    epoch_of(0);
+    assert_all(16);
+}
+
+static void steps_longer_than_an_epoch_count_once(void **state)
+{
+    (void)state;
+    set_up("stall:10,3", 16, 1, 64);
+    for (int i = 0; i < 2; i++) step_to(2 * EPOCH, AT_SEC(1 + i), 1.0);
+    assert_all(16);
+    step_to(2 * EPOCH, AT_SEC(3), 1.0);
+    assert_all(32);
+}
+
+/* ---- loss-target ---------------------------------------------------------------------------- */
+
+static void a_loss_above_the_target_halves_and_below_doubles(void **state)
+{
+    (void)state;
+    set_up("loss-target:0.4", 16, 6, 40);
+    epoch_of(0.5);
+    assert_all(8);
+    epoch_of(0.4);
+    assert_all(8);
+    epoch_of(0.41);
+    assert_all(6);
+    epoch_of(0.39);
+    assert_all(12);
+    epoch_of(0.1);
+    assert_all(24);
+    epoch_of(0.1);
+    assert_all(40);
+}
+
+static void an_epoch_of_several_steps_is_judged_by_its_mean_loss(void **state)
+{
+    (void)state;
+    set_up("loss-target", 16, 1, 64);
+    step_to(400, AT_SEC(1), 0.9);
+    step_to(600, AT_SEC(2), 0.2); /* mean 0.48 */
+    assert_all(32);
+    step_to(600, AT_SEC(3), 0.6);
+    step_to(400, AT_SEC(4), 0.4); /* mean 0.52 */
+    assert_all(16);
+}
+
 /* ---- noise ---------------------------------------------------------------------------------- */
 
 /* A step of four pieces with the expected norms for a gradient of squared norm `signal` and `noise`
@@ -492,6 +594,13 @@ int main(void)
         cmocka_unit_test(a_good_epoch_doubles_and_a_bad_one_halves),
         cmocka_unit_test(an_epoch_is_judged_by_all_its_steps_and_per_sample),
         cmocka_unit_test(doubling_and_halving_end_at_the_limits),
+        cmocka_unit_test(stalled_losses_double_the_batch_and_progress_halves_it),
+        cmocka_unit_test(stall_takes_its_measure_and_its_number_of_epochs),
+        cmocka_unit_test(slow_epochs_double_the_batch_at_once),
+        cmocka_unit_test(a_loss_of_zero_is_stalled),
+        cmocka_unit_test(steps_longer_than_an_epoch_count_once),
+        cmocka_unit_test(a_loss_above_the_target_halves_and_below_doubles),
+        cmocka_unit_test(an_epoch_of_several_steps_is_judged_by_its_mean_loss),
         cmocka_unit_test(the_batch_becomes_the_noise_scale),
         cmocka_unit_test(the_batch_changes_by_at_most_a_factor_of_two_within_its_limits),
         cmocka_unit_test(numerator_and_denominator_are_averaged_separately),

@@ -535,6 +535,19 @@ static void the_learning_rate_follows_the_total_batch_when_set(void **state)
     for (int i = 0; i < 5; i++) assert_true(seen.factor[i] == 1);
 }
 
+static void the_learning_rate_can_be_divided_by_the_samples_per_worker(void **state)
+{
+    (void)state;
+    at_plan_options shrink = {.size = "shrink:2,1", .lr_scale = "inverse"};
+    rates           seen = rates_of(enact(shrink, "shrink", 2, 5));
+    const double    expected[] = {1.0 / 32, 1.0 / 32, 1.0 / 16, 1.0 / 16, 1.0 / 16};
+    for (int i = 0; i < 5; i++) assert_true(seen.factor[i] == expected[i]);
+    stage *s = enact((at_plan_options){.lr_scale = "inverse"}, "fmb", 2, 5);
+    stage_kill(s, AT_MS(40), 2, AT_NEVER); /* those who are left compute as many samples each */
+    seen = rates_of(s);
+    for (int i = 0; i < 5; i++) assert_true(seen.factor[i] == 1.0 / 32);
+}
+
 static void the_learning_rate_follows_the_present_workers(void **state)
 {
     (void)state;
@@ -575,6 +588,7 @@ int main(void)
         cmocka_unit_test(probe_prefers_large_batches_when_a_round_costs_extra),
         cmocka_unit_test(probe_continues_when_one_is_dead),
         cmocka_unit_test(the_learning_rate_follows_the_total_batch_when_set),
+        cmocka_unit_test(the_learning_rate_can_be_divided_by_the_samples_per_worker),
         cmocka_unit_test(the_learning_rate_follows_the_present_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,6 +108,18 @@ static void survival_text_depends_on_recovery(void **state)
     assert_non_null(strstr(at_launcher_survival(&launcher), "continues"));
 }
 
+static void no_setting_lets_a_job_of_srun_recover(void **state)
+{
+    (void)state;
+    setenv("PMIX_RANK", "0", 1);
+    setenv("SLURM_STEP_NUM_TASKS", "2", 1);
+    setenv("OMPI_MCA_orte_enable_recovery", "1", 1);
+    at_launcher launcher = at_launcher_detect();
+    assert_string_equal(launcher.name, "PMIx");
+    assert_false(launcher.recovers);
+    assert_non_null(strstr(at_launcher_survival(&launcher), "srun ends all ranks"));
+}
+
 /* ---- failure detector ---------------------------------------------------------------------- */
 
 static void a_process_without_finished_work_is_granted_a_minute(void **state)
@@ -237,6 +249,7 @@ int main(void)
         cmocka_unit_test_setup(a_slurm_batch_shell_does_not_count, clear_environment),
         cmocka_unit_test_setup(inconsistent_values_are_ignored, clear_environment),
         cmocka_unit_test_setup(survival_text_depends_on_recovery, clear_environment),
+        cmocka_unit_test_setup(no_setting_lets_a_job_of_srun_recover, clear_environment),
         cmocka_unit_test(a_process_without_finished_work_is_granted_a_minute),
         cmocka_unit_test(frequent_messages_shorten_the_patience_to_half_a_minute),
         cmocka_unit_test(a_lease_replaces_the_patience_after_the_first_work),
