@@ -107,6 +107,12 @@ static void pad(const at_packing *packing, void *bytes)
     if (packing->packed % 2) half[packing->packed] = 0;
 }
 
+const at_packing *at_packing_used(const at_packing *packing)
+{
+    assert(packing->size > 0);
+    return packing->kind == AT_COMPRESS_NONE ? NULL : packing;
+}
+
 void at_pack(const at_packing *packing, void *bytes, const float *vector)
 {
     assert((uintptr_t)bytes % sizeof(uint32_t) == 0);

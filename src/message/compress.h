@@ -58,6 +58,9 @@ typedef struct at_packing {
 bool at_packing_of_params(at_compress compress, size_t floats, size_t exact, at_packing *packing);
 bool at_packing_of_gradient(at_compress compress, size_t floats, size_t exact, at_packing *packing);
 
+/* The packing, or NULL if a vector is sent as it is. */
+const at_packing *at_packing_used(const at_packing *packing);
+
 /* Encodes a vector into packing->size bytes, aligned to 4. topk needs a residual. */
 void at_pack(const at_packing *packing, void *bytes, const float *vector);
 

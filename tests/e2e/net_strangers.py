@@ -18,7 +18,7 @@ from support import net
 JOB = (*support.SMALL, "--seconds", "120s", "--sample-time", "50us", "--record", "steps")
 
 # Kinds of messages and sizes as in src/world/seat/seat_wire.h.
-PROTOCOL, NONCE, DIGEST = 3, 16, 32
+PROTOCOL, NONCE, DIGEST = 4, 16, 32
 CHALLENGE, PROOF, HELLO, REFUSED, GREETING, OWN_HELLO, REPORT = 0, 1, 2, 6, 12, 15, 20
 
 

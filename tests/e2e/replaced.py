@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""With --workers-min = --workers a killed worker changes no bit: another does its round again.
-
-In every world whose workers can be replaced."""
+"""With --workers-min = --workers a killed worker changes no bit: its successor does the
+round again, in every world whose workers can be replaced."""
 import os
 import signal
 
@@ -24,8 +23,7 @@ class Replaced(net.TestCase, seats.TestCase):
         """Kills a process by its pid, and waits until another has its place."""
         row = run.wait_working()[worker]
         os.kill(row["pid"], signal.SIGKILL)
-        run.wait_until(lambda: run.workers()[worker]["pid"] not in (0, row["pid"]),
-                       "it is replaced")
+        run.wait_until(lambda: run.workers()[worker]["pid"] not in (0, row["pid"]), "replaced")
 
     def present(self, hub, count):
         hub.wait_until(lambda: sum(row["state"] == "working" for row in hub.workers().values())

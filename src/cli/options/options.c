@@ -137,7 +137,8 @@ const at_option at_options[] = {
          "workers (its options: `anytime simulate --help all`); mpi: the ranks of mpirun or srun "
          "[local; mpi if started with several ranks]"),
     TEXT("compress", RARE, WORKERS, RUNS, compress, "none", "none|fp16|bf16|topk:F",
-         "Compress messages (mpi, sim): fp16, bf16: 16 bits per number; topk:F: only the share F "
+         "Compress messages: fp16, bf16: 16 bits per number; topk:F: only the "
+         "share F "
          "of a gradient with the largest values. What a gradient loses is added to the next one"),
 
     /* ---- optimization, computation ---- */

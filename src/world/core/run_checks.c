@@ -229,9 +229,10 @@ static at_err check_compress(const at_run_options *o, const at_world_context *co
     const at_plan *plan = context->plan;
     if (context->compress.kind == AT_COMPRESS_NONE) return AT_OK;
     if (!o->world->sends_vectors)
-        return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --world mpi or sim",
-                           "--compress %s does not work with %s: it is for messages of --world mpi "
-                           "and sim, and shared memory has none",
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "leave it out, or use `anytime hub`, --world mpi or sim",
+                           "--compress %s does not work with %s: it is for messages between "
+                           "machines, and shared memory has none",
                            o->compress, o->world->called);
     for (; plan; plan = plan->then)
         if (at_plan_splits_update(plan) || plan->mix->owned_by_workers)

@@ -143,6 +143,7 @@ typedef struct worker {
     at_node                 opened; /* the task was opened for this worker; 0: not yet */
     at_local_steps         *local;
     int64_t                 rank; /* that it had; -1: none */
+    at_packings             packings;
 } worker;
 
 static at_err say_hello(const worker *w, at_fail *fail)
@@ -172,6 +173,8 @@ static at_err take_welcome(worker *w, at_fail *fail)
     if ((size_t)w->welcome.floats != s->spec.floats)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the hub has a model of another size");
     AT_TRY(at_seat_link_memory(s, (uint32_t)w->welcome.slots, fail));
+    AT_TRY(at_packings_init(&w->packings, w->context, fail));
+    AT_TRY(at_seat_link_pack(s, &w->packings, fail));
     if (!s->in_place) {
         s->copy = aligned_alloc(64, (s->spec.floats * sizeof(float) + 63) / 64 * 64);
         if (!s->copy) return at_fail_memory(fail);

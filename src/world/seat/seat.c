@@ -330,6 +330,9 @@ void at_seat_leave(at_seat **seat)
     }
     if (s->fd >= 0) close(s->fd);
     at_link_free(s->link);
+    free(s->packed_params);
+    free(s->packed_gradient);
+    free(s->residual);
     at_tls_free(s->tls);
     at_seat_inbox_deinit(&s->inbox);
     at_seat_file_close(&s->incoming_file);

@@ -13,6 +13,7 @@
 #include "net/address.h"
 #include "net/link.h"
 #include "world/core/driver.h"
+#include "world/core/packings.h"
 #include "world/seat/seat_memory.h"
 #include "world/seat/seat_spec.h"
 #include "world/seat/seat_wire.h"
@@ -37,18 +38,21 @@ struct at_seat {
     char          token[AT_TOKEN_SIZE];
 
     /* A hub on another machine: the memory below is private, and messages keep it up to date. */
-    at_link      *link; /* NULL: the hub is on this machine */
-    at_tls       *tls;
-    unsigned char nonce[AT_SEAT_NONCE];
-    float        *incoming;   /* parameters that are arriving; NULL: they go to their place */
-    uint32_t      arrivals;   /* messages of rounds */
-    bool          has_params; /* the first have arrived */
-    bool          reporting;  /* a report is being sent */
-    char          hub[AT_NET_LIST_SIZE];
-    bool          rejoining; /* the connection was lost, and another one is tried */
-    at_ns         reconnect; /* for how long; 0: never */
-    at_ns         rejoin_until, rejoin_at, rejoin_pause;
-    uint32_t      useless; /* connections in a row without a report that was read */
+    at_link          *link; /* NULL: the hub is on this machine */
+    at_tls           *tls;
+    unsigned char     nonce[AT_SEAT_NONCE];
+    float            *incoming;   /* parameters that are arriving; NULL: they go to their place */
+    uint32_t          arrivals;   /* messages of rounds */
+    bool              has_params; /* the first have arrived */
+    bool              reporting;  /* a report is being sent */
+    const at_packing *packs_params, *packs_gradient; /* NULL: sent as they are */
+    void             *packed_params, *packed_gradient;
+    float            *residual; /* of packs_gradient */
+    char              hub[AT_NET_LIST_SIZE];
+    bool              rejoining; /* the connection was lost, and another one is tried */
+    at_ns             reconnect; /* for how long; 0: never */
+    at_ns             rejoin_until, rejoin_at, rejoin_pause;
+    uint32_t          useless; /* connections in a row without a report that was read */
 
     /* As the hub said. */
     uint32_t         rank, workers_start;
@@ -115,6 +119,9 @@ at_err at_seat_dial(at_seat *seat, const char *hub, at_fail *fail);
 
 /* Reserves the memory that a hub on this machine would share. */
 at_err at_seat_link_memory(at_seat *seat, uint32_t slots, at_fail *fail);
+
+/* Vectors are packed by --compress. `packings` is borrowed. */
+at_err at_seat_link_pack(at_seat *seat, const at_packings *packings, at_fail *fail);
 
 /* Moves bytes in both directions without waiting; a connection that has ended makes the seat
  * lost. */

@@ -137,7 +137,7 @@ void at_seat_hub_close(at_seat_hub *h)
 void at_seat_hub_forget(at_guest *g)
 {
     if (g->stage == AT_GUEST_NONE) return;
-    at_link_free(g->remote.link);
+    at_remote_deinit(&g->remote);
     if (g->fd >= 0) close(g->fd);
     at_seat_inbox_deinit(&g->inbox);
     at_spec_deinit(&g->spec);

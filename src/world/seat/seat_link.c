@@ -26,12 +26,19 @@ static size_t collects(void *self, uint32_t kind)
     return kind == AT_SEAT_NET_PARAMS ? AT_HUB_MESSAGE_HEAD : SIZE_MAX;
 }
 
+/* Where new parameters go. */
+static float *arriving(const at_seat *s)
+{
+    return s->incoming ? s->incoming : s->newest;
+}
+
 static at_err place(void *self, at_link_message *m, at_fail *fail)
 {
     at_seat *s = self;
-    if (!s->newest || m->vector_size != s->spec.floats * sizeof(float))
+    size_t   size = s->packs_params ? s->packs_params->size : s->spec.floats * sizeof(float);
+    if (!s->newest || m->vector_size != size)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the hub sent parameters of another size");
-    m->vector = s->incoming ? s->incoming : s->newest;
+    m->vector = s->packs_params ? s->packed_params : arriving(s);
     return AT_OK;
 }
 
@@ -41,6 +48,8 @@ static at_err take_params(at_seat *s, const at_link_message *m, at_fail *fail)
     AT_TRY(at_hub_message_read(m->bytes, m->size, &message, fail));
     if (message.kind != AT_HUB_MESSAGE_WORK || m->vector_size == 0)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message from the hub");
+    if (s->packs_params)
+        AT_TRY(at_unpack(s->packs_params, arriving(s), m->vector, m->vector_size, fail));
     if (s->incoming) {
         float *arrived = s->incoming;
         s->incoming = s->newest;
@@ -153,19 +162,29 @@ at_err at_seat_tell(at_seat *s, at_seat_message_kind kind, at_seat_part first, a
     }
 }
 
+/* The gradient as it is sent. It stays there until the report was sent. */
+static const void *vector_to_send(at_seat *s, uint32_t slot, size_t *size)
+{
+    const float *gradient = at_seat_slot_gradient(&s->slot_file, s->spec.floats, slot);
+    *size = s->packs_gradient ? s->packs_gradient->size : s->spec.floats * sizeof(float);
+    if (!s->packs_gradient) return gradient;
+    at_pack_with_residual(s->packs_gradient, s->packed_gradient, gradient, s->residual);
+    return s->packed_gradient;
+}
+
 static at_err post_report(at_seat *s, const at_report *report, at_fail *fail)
 {
-    unsigned char head[AT_REPORT_MESSAGE_HEAD + sizeof s->group];
-    at_seat_slot *slot = at_seat_slot_of(s);
-    bool          empty = report->work.abandoned || report->work.samples == 0;
-    size_t        floats = empty ? 0 : s->spec.floats, groups = s->spec.groups * sizeof *s->group;
+    unsigned char     head[AT_REPORT_MESSAGE_HEAD + sizeof s->group];
+    at_seat_slot     *slot = at_seat_slot_of(s);
+    bool              empty = report->work.abandoned || report->work.samples == 0;
+    size_t            size = 0, groups = s->spec.groups * sizeof *s->group;
+    const void       *vector = empty ? NULL : vector_to_send(s, report->slot, &size);
     at_report_message message = {
-        .report = *report, .drawn = atomic_load(&slot->drawn), .floats = floats};
+        .report = *report, .drawn = atomic_load(&slot->drawn), .floats = size / AT_MESSAGE_UNIT};
     at_report_message_write(head, &message);
     memcpy(head + AT_REPORT_MESSAGE_HEAD, s->group, groups);
-    return at_link_post(s->link, AT_SEAT_NET_REPORT, head, AT_REPORT_MESSAGE_HEAD + groups,
-                        at_seat_slot_gradient(&s->slot_file, s->spec.floats, report->slot),
-                        floats * sizeof(float), fail);
+    return at_link_post(s->link, AT_SEAT_NET_REPORT, head, AT_REPORT_MESSAGE_HEAD + groups, vector,
+                        size, fail);
 }
 
 /* It is sent when the system has taken all of it, so that its memory is free again. */
@@ -248,6 +267,20 @@ at_err at_seat_dial(at_seat *s, const char *hub, at_fail *fail)
         err = dial_one(s, address, fail);
     } while (err == AT_ERR_MISSING && *rest);
     return err;
+}
+
+at_err at_seat_link_pack(at_seat *s, const at_packings *packings, at_fail *fail)
+{
+    assert(!s->packed_params && !s->packed_gradient);
+    s->packs_params = at_packing_used(&packings->params);
+    s->packs_gradient = at_packing_used(&packings->gradient);
+    if (s->packs_params) s->packed_params = malloc(packings->params.size);
+    if (s->packs_gradient) {
+        s->packed_gradient = malloc(packings->gradient.size);
+        s->residual = calloc(packings->gradient.packed + 1, sizeof *s->residual);
+    }
+    bool enough = !s->packs_gradient || (s->packed_gradient && s->residual);
+    return enough && (!s->packs_params || s->packed_params) ? AT_OK : at_fail_memory(fail);
 }
 
 at_err at_seat_link_memory(at_seat *s, uint32_t slots, at_fail *fail)

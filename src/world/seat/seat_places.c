@@ -124,7 +124,7 @@ static at_err prepare_chair(at_seat_world *w, at_node id, at_fail *fail)
     AT_TRY(at_seat_file_new("anytime-seat", size, false, &file, fail));
     retire_file(w, id);
     c->file = file;
-    c->taken = c->scores = 0;
+    c->taken = c->scores = c->received = 0;
     c->reported = c->evicted = c->nonsense = c->named = false;
     c->grace = 0;
     c->joined = at_host_now(&w->host);
@@ -133,11 +133,22 @@ static at_err prepare_chair(at_seat_world *w, at_node id, at_fail *fail)
     return AT_OK;
 }
 
+static at_err seat_remote(at_seat_world *w, at_node id, at_guest *g, at_fail *fail)
+{
+    at_remote_place place = {.file = &w->chair[id - 1].file,
+                             .floats = w->floats,
+                             .slots = w->slots,
+                             .groups = w->seats->spec.groups,
+                             .packing = at_packing_used(&w->packings.gradient)};
+    return at_remote_seat(&g->remote, &place, fail);
+}
+
 static void seat_guest(at_seat_world *w, at_node id, at_guest *g)
 {
     at_seat_chair *c = &w->chair[id - 1];
     at_fail        fail = {0};
     at_err         err = prepare_chair(w, id, &fail);
+    if (!err && g->remote.link) err = seat_remote(w, id, g, &fail);
     if (!err) err = send_welcome(w, id, g, &fail);
     if (err) {
         at_seat_say(w, id, fail.text);
@@ -148,8 +159,6 @@ static void seat_guest(at_seat_world *w, at_node id, at_guest *g)
     g->stage = AT_GUEST_SEATED;
     g->id = id;
     at_seat_hub_allow(g, g->inbox.size_max + 2 * w->floats * sizeof(float));
-    if (g->remote.link)
-        at_remote_seat(&g->remote, &c->file, w->floats, w->slots, w->seats->spec.groups);
     c->guest = g;
     c->child = g->child;
     if (g->child >= 0) w->seats->sat[g->child] = true;

@@ -1,6 +1,7 @@
 #include "world/seat/seat_remote.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "world/seat/seat_wire.h"
@@ -37,16 +38,22 @@ static at_err read_report(at_remote *r, const at_link_message *m, at_fail *fail)
 {
     size_t size = AT_REPORT_MESSAGE_HEAD + m->vector_size;
     AT_TRY(at_report_message_read(m->bytes, size, &r->arriving, fail));
-    bool fits = r->arriving.floats == 0 || r->arriving.floats == r->floats;
+    size_t wanted = r->packing ? r->packing->size / AT_MESSAGE_UNIT : r->floats;
+    bool   fits = r->arriving.floats == 0 || r->arriving.floats == wanted;
     if (fits && r->arriving.report.slot < r->slots && waiting(r) < AT_SEAT_GRADIENTS) return AT_OK;
     return at_fail_set(fail, AT_ERR_FORMAT, NULL, "a report that does not fit its seat");
+}
+
+static float *gradient_of(const at_remote *r)
+{
+    return at_seat_slot_gradient(r->file, r->floats, r->arriving.report.slot);
 }
 
 static at_err place(void *self, at_link_message *m, at_fail *fail)
 {
     at_remote *r = self;
     AT_TRY(read_report(r, m, fail));
-    m->vector = at_seat_slot_gradient(r->file, r->floats, r->arriving.report.slot);
+    m->vector = r->packing ? r->packed : gradient_of(r);
     return AT_OK;
 }
 
@@ -59,16 +66,26 @@ at_link_receiver at_remote_receiver(at_remote *remote, size_t size_max)
                               .place = place};
 }
 
-void at_remote_seat(at_remote *r, const at_seat_file *file, size_t floats, uint32_t slots,
-                    uint32_t groups)
+at_err at_remote_seat(at_remote *r, const at_remote_place *place, at_fail *fail)
 {
-    assert(r->link && slots <= AT_SEAT_GRADIENTS && groups <= AT_SEAT_GROUPS_MAX);
-    r->file = file;
-    r->floats = floats;
-    r->slots = slots;
-    r->groups = groups;
+    assert(r->link && place->slots <= AT_SEAT_GRADIENTS && place->groups <= AT_SEAT_GROUPS_MAX);
+    r->packed = place->packing ? malloc(place->packing->size) : NULL;
+    if (place->packing && !r->packed) return at_fail_memory(fail);
+    r->packing = place->packing;
+    r->file = place->file;
+    r->floats = place->floats;
+    r->slots = place->slots;
+    r->groups = place->groups;
     r->version = AT_VERSION_NONE;
     r->wants = true;
+    return AT_OK;
+}
+
+void at_remote_deinit(at_remote *r)
+{
+    at_link_free(r->link);
+    free(r->packed);
+    *r = (at_remote){0};
 }
 
 bool at_remote_is_mine(uint32_t kind)
@@ -87,6 +104,9 @@ static at_err take_report(at_remote *r, const at_link_message *m, at_fail *fail)
     uint64_t      sent = atomic_load(&slot->sent);
     at_seat_mail *mail = &slot->mail[sent % AT_SEAT_GRADIENTS];
     if (m->vector_size == 0) AT_TRY(read_report(r, m, fail));
+    if (m->vector_size > 0 && r->packing)
+        AT_TRY(at_unpack(r->packing, gradient_of(r), r->packed, m->vector_size, fail));
+    r->received += m->vector_size;
     mail->report = r->arriving.report;
     memcpy(mail->group, m->bytes + AT_REPORT_MESSAGE_HEAD, groups_size(r));
     set_drawn(r, r->arriving.drawn);
@@ -135,8 +155,9 @@ static at_err send_params(at_remote *r, const at_remote_view *view, at_fail *fai
     if (message.version == r->version) return AT_OK;
     at_hub_message_write(head, &message);
     r->version = message.version;
-    return at_link_post(r->link, AT_SEAT_NET_PARAMS, head, sizeof head, view->params,
-                        view->floats * sizeof(float), fail);
+    r->sent += view->params_size;
+    return at_link_post(r->link, AT_SEAT_NET_PARAMS, head, sizeof head, view->params(view->self),
+                        view->params_size, fail);
 }
 
 static at_err send_order(at_remote *r, const at_remote_view *view, at_fail *fail)

@@ -10,6 +10,7 @@
 #ifndef AT_WORLD_SEAT_SEAT_REMOTE_H
 #define AT_WORLD_SEAT_SEAT_REMOTE_H
 
+#include "message/compress.h"
 #include "message/message.h"
 #include "net/link.h"
 #include "world/seat/seat_memory.h"
@@ -24,23 +25,37 @@ typedef struct at_remote {
     uint64_t            order_seen; /* lock of the order that was sent last */
     at_seat_news        news;       /* as sent last */
     bool                wants;      /* it has begun a round by itself: it needs newer parameters */
+    const at_packing   *packing;    /* of its gradients; NULL: they are sent as they are .. */
+    void               *packed;     /* .. otherwise they arrive here */
+    uint64_t            sent, received; /* bytes of vectors */
 } at_remote;
 
 /* What is told to all of them. */
 typedef struct at_remote_view {
     const at_seat_board *board;
-    const float         *params;
-    size_t               floats;  /* of the parameters */
-    bool                 on_wish; /* seats start by themselves: parameters follow their reports */
-    bool                 streams; /* rounds are interrupted: parameters are sent at once */
+    const void *(*params)(void *self); /* as they are sent; they stay there until they change */
+    void  *self;
+    size_t params_size; /* bytes */
+    bool   on_wish;     /* seats start by themselves: parameters follow their reports */
+    bool   streams;     /* rounds are interrupted: parameters are sent at once */
 } at_remote_view;
 
 /* What a link of a seat receives; `self` is the at_remote. */
 at_link_receiver at_remote_receiver(at_remote *remote, size_t size_max);
 
+/* The memory that a seat gets. */
+typedef struct at_remote_place {
+    const at_seat_file *file;
+    size_t              floats; /* of a gradient */
+    uint32_t            slots, groups;
+    const at_packing   *packing; /* see at_remote */
+} at_remote_place;
+
 /* The seat has got memory: gradients and reports go there. */
-void at_remote_seat(at_remote *remote, const at_seat_file *file, size_t floats, uint32_t slots,
-                    uint32_t groups);
+at_err at_remote_seat(at_remote *remote, const at_remote_place *place, at_fail *fail);
+
+/* Closes the connection. */
+void at_remote_deinit(at_remote *remote);
 
 /* True for messages of rounds, which at_remote_take writes to the memory of the seat. An error ends
  * the connection. */

@@ -83,6 +83,10 @@ static void deliver(at_seat_world *w, at_node id, const at_report *report)
     at_nonfinite_look(w->context->task, w->context->plan,
                       w->host.ops.gradients.at(w, id, report->slot), &event.as.report.work);
     w->round_ns += (report->work.sleep_ns + report->work.compute_ns - w->round_ns) / 4;
+    if (c->guest->remote.link) {
+        w->host.traffic.to_hub += c->guest->remote.received - c->received;
+        c->received = c->guest->remote.received;
+    }
     c->reported = true;
     c->grace = 0;
     if (c->child >= 0) at_seat_children_well(w->seats->children, (uint32_t)c->child);

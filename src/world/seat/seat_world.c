@@ -48,20 +48,36 @@ static void send_order(void *self, at_node worker, const at_order *order)
     w->cast_mask |= at_bell_mask(worker);
 }
 
+/* What is sent as parameters: the vector itself, or its packed form, which is made once for each
+ * version. Before parameters change, `change` has detached what was not sent yet. */
+static const void *params_to_send(void *self)
+{
+    at_seat_world    *w = self;
+    const at_packing *packing = at_packing_used(&w->packings.params);
+    uint64_t          version = atomic_load(&at_seat_world_board(w)->version);
+    if (!packing) return at_seat_floats(&w->params);
+    if (w->packed_version != version) at_pack(packing, w->packed, at_seat_floats(&w->params));
+    w->packed_version = version;
+    return w->packed;
+}
+
 /* Seats on other machines get what was written to their memory. One that cannot be told is lost. */
 static void tell_remote(at_seat_world *w)
 {
     const at_plan *plan = w->host.hub->plan;
     at_remote_view view = {.board = at_seat_world_board(w),
-                           .params = at_seat_floats(&w->params),
-                           .floats = w->floats,
+                           .params = params_to_send,
+                           .self = w,
+                           .params_size = w->packings.params.size,
                            .on_wish = plan->release->self_starting,
                            .streams = at_plan_interrupts(plan)};
     at_fail        fail;
     for (uint32_t i = 0; i < at_seat_workers_max(w); i++) {
         at_guest *g = w->chair[i].guest;
-        if (g && g->remote.link && !g->hung_up && at_remote_tell(&g->remote, &view, &fail))
-            g->hung_up = true;
+        if (!g || !g->remote.link || g->hung_up) continue;
+        uint64_t before = g->remote.sent;
+        if (at_remote_tell(&g->remote, &view, &fail)) g->hung_up = true;
+        w->host.traffic.to_workers += g->remote.sent - before;
     }
 }
 
@@ -343,6 +359,11 @@ static at_err prepare(at_seat_world *w, at_fail *fail)
     w->spin_ns = idle_cores ? SPIN : 0;
     w->seat_spin_ns = few ? SEAT_SPIN / (own_cores ? 1 : 2) : 0;
     AT_TRY(open_params(w, fail));
+    AT_TRY(at_packings_init(&w->packings, context, fail));
+    w->packed_version = AT_VERSION_NONE;
+    bool packs = at_packing_used(&w->packings.params) != NULL;
+    w->packed = packs ? malloc(w->packings.params.size) : NULL;
+    if (packs && !w->packed) return at_fail_memory(fail);
     if (context->task->score)
         AT_TRY(at_evaluator_open(context->task, at_seat_world_bell(w), &w->evaluator, fail));
     at_world_ops ops = {.self = w,
@@ -391,7 +412,9 @@ static at_err hand_over(const at_seat_world *w, at_outcome *outcome, at_fail *fa
 
 static at_err train(at_seat_world *w, at_outcome *outcome, at_fail *fail)
 {
-    at_host_event(&w->host, &(at_event){.kind = AT_EV_START, .now = at_host_now(&w->host)}, NULL);
+    at_event start = {.kind = AT_EV_START, .now = at_host_now(&w->host)};
+    at_host_event(&w->host, &start, NULL);
+    at_packings_say(w->context, &w->host, start.now);
     at_seat_reap(w); /* who has ended before we had handlers for signals */
     loop(w);
     if (w->failure.err) {
@@ -432,6 +455,7 @@ at_err at_seat_world_run(const at_world_context *context, at_outcome *outcome, a
     at_seat_file_close(&w.params);
     free(w.chair);
     free(w.left);
+    free(w.packed);
     return err;
 }
 

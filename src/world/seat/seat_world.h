@@ -9,6 +9,7 @@
 #define AT_WORLD_SEAT_SEAT_WORLD_H
 
 #include "world/core/host.h"
+#include "world/core/packings.h"
 #include "world/seat/seat_hub.h"
 
 /* One seat: the place of a worker. */
@@ -20,6 +21,7 @@ typedef struct at_seat_chair {
     uint64_t     taken;                       /* reports that were read */
     uint64_t     scores;                      /* evaluations that were read */
     uint64_t     drawn;                       /* as of the last loss */
+    uint64_t     received;                    /* bytes of its vectors that were counted */
     bool         reported, evicted, nonsense; /* nonsense: the reason of its eviction */
     at_ns        grace;                       /* no lease before this time */
     at_ns        joined;                      /* when */
@@ -39,17 +41,20 @@ typedef struct at_seat_world {
     at_seat_chair          *chair;     /* workers_max */
     bool                   *left;      /* ranks that have left: they are not started again */
     uint32_t                cast_mask;
-    at_ns    spin_ns, seat_spin_ns; /* of the hub and of its seats, before sleeping */
-    at_ns    round_ns;              /* of the seats, smoothed */
-    int      core;                  /* shared with the only seat; -1: not shared */
-    bool     stopping, in_place;
-    at_node  asked_id; /* seat that was asked for its parameters; 0: none */
-    uint64_t asked_version;
-    bool     save_waits; /* for the parameters that a seat was asked for */
-    at_ns    look_at;    /* when connections are read at the latest */
-    at_ns    said_at;    /* when a refused connection was mentioned last */
-    uint32_t slots;
-    at_fail  failure; /* why the run cannot go on; AT_OK: it can */
+    at_ns       spin_ns, seat_spin_ns; /* of the hub and of its seats, before sleeping */
+    at_ns       round_ns;              /* of the seats, smoothed */
+    int         core;                  /* shared with the only seat; -1: not shared */
+    bool        stopping, in_place;
+    at_node     asked_id; /* seat that was asked for its parameters; 0: none */
+    uint64_t    asked_version;
+    bool        save_waits; /* for the parameters that a seat was asked for */
+    at_ns       look_at;    /* when connections are read at the latest */
+    at_ns       said_at;    /* when a refused connection was mentioned last */
+    uint32_t    slots;
+    at_packings packings; /* of messages to other machines */
+    void       *packed;   /* the parameters of .. */
+    uint64_t    packed_version;
+    at_fail     failure; /* why the run cannot go on; AT_OK: it can */
 } at_seat_world;
 
 /* Capacity of the run. */
