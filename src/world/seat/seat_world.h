@@ -48,6 +48,9 @@ typedef struct at_seat_world {
     bool     save_waits; /* for the parameters that a seat was asked for */
     at_ns    look_at;    /* when connections are read at the latest */
     at_ns    said_at;    /* when a refused connection was mentioned last */
+    at_node  doubted_id; /* worker whose loss was no number, while nobody knows yet whether those of
+                            others are; 0: none */
+    uint64_t doubted_version;
     uint32_t slots;
     at_fail  failure; /* why the run cannot go on; AT_OK: it can */
 } at_seat_world;
