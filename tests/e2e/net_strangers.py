@@ -2,15 +2,18 @@
 """Who may not join: no token, another one, an old proof, garbage, half-open connections, lies about
 sizes. They are refused, and the run goes on in bounded memory."""
 import hashlib
+import json
 import os
 import pathlib
 import random
 import signal
 import socket
 import ssl
+import resource
 import struct
 import subprocess
 import threading
+import types
 
 import support
 from support import net
@@ -19,7 +22,8 @@ JOB = (*support.SMALL, "--seconds", "120s", "--sample-time", "50us", "--record",
 
 # Kinds of messages and sizes as in src/world/seat/seat_wire.h.
 PROTOCOL, NONCE, DIGEST = 4, 16, 32
-CHALLENGE, PROOF, HELLO, REFUSED, GREETING, OWN_HELLO, REPORT = 0, 1, 2, 6, 12, 15, 20
+CHALLENGE, PROOF, HELLO, ASK_PARAMS, PARAMS, REFUSED = 0, 1, 2, 3, 4, 6
+GREETING, OWN_HELLO, REPORT, WORD = 12, 15, 20, 21
 
 
 def head(kind, size):
@@ -115,25 +119,35 @@ class Rogue(net.TestCase):
         self.assertIsInstance(happened[0], Exception, "it was talked to")
 
 
-class Strangers(net.TestCase):
+class TestCase(net.TestCase):
+    """A run with one worker, which nobody shall disturb."""
+
     def setUp(self):
         super().setUp()
         self.training = self.hub(*JOB, "--workers", 1)
         self.worker = self.work(self.training)
         self.training.wait_steps(3)
 
-    def assert_goes_on(self):
+    def assert_goes_on(self, respawns=0):
         """The run makes steps with the worker that it has, and ends in order."""
         self.training.wait_steps(self.training.steps() + 20)
         self.training.signal(signal.SIGTERM)
         ended = self.training.wait()
         self.assertEqual(ended.code, support.STOPPED, ended)
         self.assert_ends(self.worker)
-        self.assertEqual(ended.result["respawns"], 0, ended)
+        self.assertEqual(ended.result["respawns"], respawns, ended)
+        self.assert_ledger(ended)
+
+    def resident(self):
+        """Memory of the hub in kB."""
+        rows = pathlib.Path(f"/proc/{self.training.pid}/status").read_text().splitlines()
+        return next(int(row.split()[1]) for row in rows if row.startswith("VmRSS"))
 
     def token(self):
         return self.training.token.read_text().strip()
 
+
+class Strangers(TestCase):
     def test_wrong_and_missing_tokens_are_refused_at_once(self):
         wrong = self.folder / "wrong"
         wrong.write_text("0123456789abcdef0123456789abcdef\n")
@@ -172,10 +186,7 @@ class Strangers(net.TestCase):
         self.assert_goes_on()
 
     def test_lies_about_sizes_reserve_no_memory(self):
-        def resident():
-            rows = pathlib.Path(f"/proc/{self.training.pid}/status").read_text().splitlines()
-            return next(int(row.split()[1]) for row in rows if row.startswith("VmRSS"))
-        before = resident()
+        before = self.resident()
         for size in (4097, 1 << 40, (1 << 64) - 1):
             stranger = Stranger(self.training)
             stranger.send(head(GREETING, size) + bytes(100))
@@ -185,22 +196,248 @@ class Strangers(net.TestCase):
             stranger.prove(self.token(), stranger.greet())
             stranger.send(head(OWN_HELLO, size) + bytes(100))
             self.assertTrue(stranger.is_closed())
-        self.assertLess(resident() - before, 64 << 10, "kB")
+        self.assertLess(self.resident() - before, 64 << 10, "kB")
         self.assert_goes_on()
 
-    def test_half_open_connections_do_not_keep_others_out(self):
-        crowd = [Stranger(self.training) for _ in range(300)]
-        self.assertLess(len(os.listdir(f"/proc/{self.training.pid}/fd")), 250)
+    def test_ten_thousand_half_open_connections_do_not_keep_others_out(self):
+        """They come from another address, and go on coming while a worker joins."""
+        count, most = 10_000, resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(count + 1000, most[0]),
+                                                    max(count + 1000, most[1])))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, most)
+        host, port = self.training.address().rsplit(":", 1)
+        before, crowd, over = self.resident(), [], threading.Event()
+
+        def flood():
+            while len(crowd) < count or not over.is_set():
+                stranger = socket.socket()
+                stranger.bind(("127.0.0.2", 0))
+                stranger.settimeout(support.BOUND)
+                stranger.connect((host, int(port)))
+                crowd.append(stranger)
+                if len(crowd) > count:
+                    crowd.pop(0).close()
+        thread = threading.Thread(target=flood)
+        thread.start()
         late = self.work(self.training)
         rows = self.training.workers
         self.training.wait_until(lambda: rows().get(2, {}).get("state") == "working",
                                  "a worker joins beside them")
+        over.set()
+        thread.join()
+        self.assertGreaterEqual(len(crowd), count)
+        support.wait_until(lambda: len(os.listdir(f"/proc/{self.training.pid}/fd")) < 60,
+                           "the hub has few descriptors")
+        self.assertLess(self.resident() - before, 16 << 10, "kB")
+        self.assertEqual(crowd[-1].recv(1), b"", "the newest one waits in vain as well")
         for stranger in crowd:
-            stranger.socket.close()
+            stranger.close()
         late.kill()
-        self.training.wait_steps(self.training.steps() + 20)
-        self.training.signal(signal.SIGTERM)
-        self.assertEqual(self.training.wait().code, support.STOPPED)
+        self.assert_goes_on()
+
+
+# Of a report, as in src/message/message.c: offset and format.
+FIELDS = {"incarnation": (12, "<I"), "slot": (16, "<I"), "sequence": (20, "<Q"),
+          "round": (28, "<Q"), "version": (36, "<Q"), "samples": (44, "<I"),
+          "loss": (52, "<d"), "compute": (60, "<q"), "overshoot": (76, "<q"), "drawn": (108, "<Q"),
+          "floats": (116, "<Q")}
+
+
+class Relay:
+    """Stands between a worker and its hub, and changes what the worker says."""
+
+    def __init__(self, hub, change):
+        self.hub, self.change = hub, change
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.sockets = [self.listener]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                worker, _ = self.listener.accept()
+            except OSError:
+                return  # closed
+            try:
+                there = Stranger(self.hub).socket
+            except OSError:
+                worker.close()  # as the hub has
+                continue
+            self.sockets += [worker, there]
+            for target in (lambda w=worker, t=there: self.lie(w, t),
+                           lambda w=worker, t=there: self.pass_on(t, w)):
+                threading.Thread(target=target, daemon=True).start()
+
+    @staticmethod
+    def pass_on(source, target):
+        try:
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    def lie(self, source, target):
+        speaker = Stranger.__new__(Stranger)
+        speaker.socket = source
+        try:
+            while True:
+                kind, payload = speaker.hear()
+                target.sendall(self.change(kind, payload))
+        except (OSError, EOFError):
+            self.pass_on(source, target)
+
+    def refuse(self):
+        """Nobody can connect from now on."""
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def close(self):
+        for each in self.sockets:
+            each.close()
+
+
+class Liars(TestCase):
+    """Workers that know the token, and send nonsense once they have a seat."""
+
+    def behind(self, relay):
+        """The hub, as seen through a relay."""
+        address = "127.0.0.1:%d" % relay.listener.getsockname()[1]
+        return types.SimpleNamespace(address=lambda: address, token=self.training.token,
+                                     mark=self.training.mark)
+
+    def lie(self, change):
+        """A worker whose messages are changed from its second report on. It is disconnected, and
+        what the hub says about it is returned."""
+        reports, before = [], len(self.losses())
+
+        def later(kind, payload):
+            reports.append(kind == REPORT)
+            if sum(reports) < 2:
+                return message(kind, payload)
+            if sum(reports) == 2:
+                relay.refuse()
+            return change(kind, payload)
+        relay = Relay(self.training, later)
+        self.addCleanup(relay.close)
+        self.assert_ends(self.work(self.behind(relay), "--reconnect", "1ms"), support.MISSING)
+        relay.close()
+        self.training.wait_until(lambda: len(self.losses()) > before, "it is given up")
+        return self.losses()[before:]
+
+    def change_field(self, name, value):
+        at, form = FIELDS[name]
+
+        def change(kind, payload):
+            if kind == REPORT:
+                payload = bytearray(payload)
+                struct.pack_into(form, payload, at, value)
+            return message(kind, bytes(payload))
+        return change
+
+    def losses(self):
+        return [line for line in self.training.err().splitlines() if line.startswith("worker 2")]
+
+    def test_lies_in_reports_evict_only_the_liar(self):
+        lies = [("incarnation", 7), ("slot", 2), ("slot", 2**32 - 1), ("sequence", 0),
+                ("sequence", 2**63), ("round", 2**63), ("version", 10**9), ("version", 2**64 - 1),
+                ("samples", 0), ("samples", 33), ("samples", 2**32 - 1), ("compute", -1),
+                ("compute", 2**62), ("overshoot", -2**63), ("drawn", 0), ("drawn", 2**63),
+                ("floats", 0), ("floats", 2**61)]
+        for name, value in lies:
+            with self.subTest(lie=(name, value)):
+                said = self.lie(self.change_field(name, value))
+                self.assertRegex(said[0], "worker 2 (sent a bad report|was disconnected): .")
+        self.assert_goes_on(respawns=len(lies) - 1)
+
+    def test_lies_about_kinds_and_sizes_evict_only_the_liar(self):
+        lies = [lambda kind, payload: head(kind, len(payload) - 4) + payload,
+                lambda kind, payload: head(kind, len(payload) + 4) + payload * 2,
+                lambda kind, payload: head(kind, 2**64 - 1) + payload,
+                lambda kind, payload: message(99, payload),
+                lambda kind, payload: message(HELLO, b"{}"),
+                lambda kind, payload: message(WORD, payload[:8]),
+                lambda kind, payload: message(WORD, b"\xff" * 40)]
+        for lie in lies:
+            said = self.lie(lie)
+            self.assertRegex(said[0], "worker 2 was disconnected: .")
+        self.assert_goes_on(respawns=len(lies) - 1)
+
+    def test_losses_that_are_no_numbers_are_refused_unless_others_have_them_too(self):
+        for value in (float("nan"), float("inf"), float("-inf")):
+            said = self.lie(self.change_field("loss", value))
+            self.assertIn("its loss is not a number", said[0])
+        relays = [Relay(self.training, self.change_field("loss", float("nan"))) for _ in range(2)]
+        crowd = [self.work(self.behind(relay), "--reconnect", "1s") for relay in relays]
+        self.worker.kill()
+        ended = self.training.wait()
+        self.assertEqual(ended.code, support.FAILED, ended)
+        self.assertIn("training diverged", ended.err)
+        for process, relay in zip(crowd, relays):
+            process.wait(support.BOUND)
+            relay.close()
+
+
+class Specs(net.TestCase):
+    """Programs that know the token, and say nonsense about what they train."""
+    HELLO = {"model": "line", "optimizer": "sgd", "at_workers": False, "batch": 16, "samples": 4096,
+             "tensors": [["w", 0, [3, 4]]], "rank": -1,
+             "groups": [[0.1, 0.0, 0.0, 0.9, 0.999, 1e-8, 0.99, 0.0, 0.0, 0]]}
+
+    def greet(self, hub, text):
+        stranger = Stranger(hub)
+        stranger.prove(hub.token.read_text().strip(), stranger.greet())
+        stranger.send(message(HELLO, text))
+        return stranger
+
+    def test_nonsense_is_refused_with_a_sentence(self):
+        hub = self.hub("--steps", 30, "--workers", 2, "--quiet")
+        group = self.HELLO["groups"][0]
+        lies = [{"tensors": [["w", 0, [-1]]]}, {"tensors": [["w", 0, [2**62, 2**62]]]},
+                {"tensors": [["w", 0, [1] * 9]]}, {"tensors": []}, {"tensors": [["w", 5, [3]]]},
+                {"tensors": [["w", 0, [3]]] * 2}, {"tensors": {"w": 1}}, {"tensors": [[1, 2, 3]]},
+                {"batch": -1}, {"batch": 2**40}, {"samples": -1}, {"optimizer": "none"},
+                {"groups": [group] * 17}, {"groups": [[-1.0, *group[1:]]]}, {"rank": "first"},
+                {"groups": [[1e999, *group[1:]]]}, {"model": 7}]
+        texts = [json.dumps({**self.HELLO, **lie}).encode() for lie in lies]
+        for text in (*texts, b"", b"{", b"[" * 100_000, b"\xff" * 64, b'"' + b"x" * (1 << 20)):
+            with self.subTest(text=text[:80]):
+                stranger = self.greet(hub, text)
+                kind, why = stranger.hear()
+                stranger.socket.close()
+                self.assertEqual(kind, REFUSED)
+                self.assertTrue(why)
+        self.assert_trains(hub)
+
+    def assert_trains(self, hub):
+        crowd = [self.program(hub) for _ in range(2)]
+        ended = hub.wait()
+        self.assertEqual(ended.code, support.DONE, ended)
+        for process in crowd:
+            self.assert_ends(process)
+        self.assert_ledger(ended)
+
+    def test_the_first_one_cannot_reserve_memory_or_keep_others_out(self):
+        hub = self.hub("--steps", 30, "--workers", 2, "--quiet")
+        huge = {**self.HELLO, "tensors": [["w", 0, [2**31, 2**20]]]}
+        liar = self.greet(hub, json.dumps(huge).encode())
+        self.assertEqual(liar.hear()[0], ASK_PARAMS)
+        liar.send(head(PARAMS, 2**53))
+        self.assertEqual(liar.hear()[0], REFUSED)
+        liar.socket.close()
+        gone = self.greet(hub, json.dumps({**self.HELLO, "rank": 2**62}).encode())
+        self.assertEqual(gone.hear()[0], ASK_PARAMS)
+        gone.socket.close()
+        self.assert_trains(hub)
+
+    def test_a_hub_whose_only_visitor_has_left_does_not_wait_for_ever(self):
+        hub = self.hub("--steps", 30, "--workers", 2, "--quiet", "--join-timeout", "1s")
+        visitor = self.greet(hub, json.dumps(self.HELLO).encode())
+        self.assertEqual(visitor.hear()[0], ASK_PARAMS)
+        visitor.socket.close()
+        ended = hub.wait()
+        self.assertEqual(ended.code, support.FAILED, ended)
+        self.assertIn("no worker joined", ended.err)
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ class Seats(seats.TestCase):
     def test_a_seat_that_lies_is_named_and_its_gradient_is_not_used(self):
         for strategy in ("fmb", "async"):
             with self.subTest(strategy=strategy):
-                ended = self.seats("-n", 2, "--steps", 100, "--strategy", strategy,
+                ended = self.seats("-n", 2, "--steps", 100000, "--strategy", strategy,
                                    program=("nan=5", "only=1"), code=support.FAILED)
                 self.assertRegex(ended.err, r"diverged in step \d+: the gradient of worker 2 is "
                                             r"not finite \(in layer.weight\)")

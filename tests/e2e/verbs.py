@@ -129,7 +129,7 @@ class Help(Case):
         echo = self.document(*TINY)["options"]
         listed = set(self.options("train", "--help", "all"))
         self.assertLessEqual(len(listed), 60)
-        self.assertEqual(listed - set(echo), {"watch", "config", "help"})
+        self.assertEqual(listed - set(echo), {"watch", "config", "help", "dry-run"})
         simulation = set(echo) - listed
         self.assertLessEqual({"latency", "bandwidth", "faults", "comm-delay"}, simulation)
         self.assertLessEqual(simulation, set(self.options("simulate", "--help", "all")))

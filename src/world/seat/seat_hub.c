@@ -25,6 +25,7 @@ enum {
 };
 static const at_ns SEND_TIME = AT_SEC(5);
 static const at_ns PROOF_TIME = AT_SEC(10);
+static const at_ns STALL_TIME = AT_SEC(60); /* without a byte of the parameters it was asked for */
 static const at_ns FIRST_TIME = AT_SEC(10); /* how long the others wait for rank 0 */
 static const at_ns LOOK_EVERY = AT_SEC(1);
 
@@ -408,9 +409,13 @@ static at_err take_put(at_seat_hub *h, at_guest *g, at_fail *fail)
 
 static at_err take_published(at_seat_hub *h, const at_guest *g, at_fail *fail)
 {
-    if (g->inbox.size != sizeof h->base)
+    uint64_t version;
+    if (g->inbox.size != sizeof version)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message");
-    if (g->id == h->first_id) memcpy(&h->base, g->inbox.bytes, sizeof h->base);
+    memcpy(&version, g->inbox.bytes, sizeof version);
+    if (version > h->newest)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "parameters of a step that was not made");
+    if (g->id == h->first_id) h->base = version;
     return AT_OK;
 }
 
@@ -457,12 +462,27 @@ static at_err take_message(at_seat_hub *h, at_guest *g, at_fail *fail)
 /* Who has a seat is only marked: the world tells the state machine. */
 static void lose(at_seat_hub *h, at_guest *g, const at_fail *fail)
 {
-    if (g->stage == AT_GUEST_SEATED)
+    bool left = fail->err == AT_ERR_MISSING;
+    if (g->stage == AT_GUEST_SEATED) {
         g->hung_up = true;
-    else if (fail->err == AT_ERR_MISSING)
+        if (!left) snprintf(g->why, sizeof g->why, "was disconnected: %.170s", fail->text);
+    } else if (left) {
         at_seat_hub_forget(g);
-    else
+    } else {
         refuse_for(h, g, fail);
+    }
+}
+
+/* A message before the proof must be complete in time; the parameters of a large model over a slow
+ * network may take long, but not without a sign. Others would wait for them. */
+static bool is_slow(at_guest *g)
+{
+    uint64_t received = g->remote.link ? g->remote.link->received : g->inbox.have;
+    if (g->stage == AT_GUEST_ASKED && received != g->received) g->since = at_clock_now();
+    g->received = received;
+    at_ns silent = at_clock_now() - g->since;
+    if (g->stage == AT_GUEST_ASKED) return silent > STALL_TIME;
+    return g->stage >= AT_GUEST_CALLING && g->stage <= AT_GUEST_PROVEN && silent > PROOF_TIME;
 }
 
 static void read_guest(at_seat_hub *h, at_guest *g)
@@ -480,8 +500,7 @@ static void read_guest(at_seat_hub *h, at_guest *g)
         if (g->stage > AT_GUEST_NEW) g->since = at_clock_now();
         at_seat_inbox_next(&g->inbox);
     }
-    bool slow = g->stage >= AT_GUEST_CALLING && g->stage <= AT_GUEST_PROVEN;
-    if (slow && at_clock_now() - g->since > PROOF_TIME) at_seat_hub_forget(g);
+    if (is_slow(g)) at_seat_hub_forget(g);
 }
 
 void at_seat_hub_poll(at_seat_hub *h)
@@ -588,9 +607,16 @@ static at_err nobody_came(at_seat_hub *h, at_fail *fail)
                        *line ? "; the last line of errors: " : "", line);
 }
 
+static bool has_candidate(const at_seat_hub *h)
+{
+    for (uint32_t i = 0; i < h->guests_max; i++)
+        if (h->guest[i].stage == AT_GUEST_ASKED || h->guest[i].stage == AT_GUEST_READY) return true;
+    return false;
+}
+
 static at_err gather(at_seat_hub *h, at_fail *fail)
 {
-    at_ns    begin = at_clock_now();
+    at_ns    alone = at_clock_now(); /* since then */
     at_bell *bell = at_seat_hub_bell(h);
     for (;;) {
         uint32_t heard = at_bell_heard(bell);
@@ -602,7 +628,8 @@ static at_err gather(at_seat_hub *h, at_fail *fail)
         AT_TRY(reap_early(h, fail));
         if (!anybody_may_come(h)) return AT_OK;
         at_ns now = at_clock_now();
-        if (h->first_hello == 0 && now - begin >= h->join_timeout) return nobody_came(h, fail);
+        if (has_candidate(h)) alone = now;
+        if (now - alone >= h->join_timeout) return nobody_came(h, fail);
         at_bell_wait(bell, heard, 1, AT_BELL_ALL, now + AT_MS(200), 0);
     }
     compare_others(h);

@@ -41,13 +41,15 @@ typedef struct at_guest {
     bool           ready;                  /* something has arrived over its link, or can be sent */
     pid_t          pid;                    /* of its process; 0: on another machine */
     at_ns          since;                  /* its last progress */
+    uint64_t       received;               /* bytes, when that was */
     unsigned char  nonce[AT_SEAT_NONCE];
     at_seat_inbox  inbox;
     at_spec        spec;  /* from HELLO until it has a seat */
     int64_t        rank;  /* that it asks for; -1: any */
     int64_t        child; /* rank of the process of ours that it belongs to; -1: none */
     bool           hung_up;
-    at_node        id; /* of its seat */
+    char           why[200]; /* it was disconnected; "": it has closed the connection */
+    at_node        id;       /* of its seat */
 } at_guest;
 
 /* A tensor that seats have asked the hub to keep; checkpoints have them too. */
@@ -79,6 +81,7 @@ typedef struct at_seat_hub {
     float          *params;
     at_ns           first_hello; /* 0: nobody has said hello */
     uint64_t        base;     /* updates at the workers: version of the parameters that are kept */
+    uint64_t        newest;   /* version of the run: nobody can have later ones */
     at_node         first_id; /* the lowest seat that is taken; 0: none */
     at_kept_tensor *kept;
     uint32_t        kept_count;
@@ -151,7 +154,7 @@ at_err at_seat_net_open(at_seat_hub *hub, const char *address, at_fail *fail);
 void   at_seat_net_close(at_seat_hub *hub); /* accepts one that does not listen */
 
 /* Accepts connections and finds out which guests have something to read or to send. A flood of
- * strangers displaces strangers, never those who have proven the token. */
+ * strangers displaces strangers of its own address, and never those who have proven the token. */
 void at_seat_net_poll(at_seat_hub *hub);
 
 /* Sends what is queued and reads messages until one is complete that is not of a round: those go

@@ -10,7 +10,11 @@
 #include "base/clock.h"
 #include "world/seat/seat_hub.h"
 
-enum { STRANGER_MAX = 4096, EVENTS_MAX = 64 };
+enum {
+    STRANGER_MAX = 4096,        /* bytes of a message before the proof */
+    STRANGERS_PER_ADDRESS = 16, /* half of the places for connections without a seat */
+    EVENTS_MAX = 64
+};
 static const at_ns LISTEN_TIME = AT_SEC(3);
 
 /* ---- listening ------------------------------------------------------------------------------- */
@@ -49,31 +53,48 @@ void at_seat_net_close(at_seat_hub *h)
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
-/* The stranger that has been here longest; NULL: there is none. */
-static at_guest *oldest_stranger(at_seat_hub *h)
+/* Ports differ. */
+static bool is_same_host(const char *a, const char *b)
+{
+    const char *port = strrchr(a, ':');
+    size_t      length = port ? (size_t)(port - a) + 1 : strlen(a);
+    return strncmp(a, b, length) == 0;
+}
+
+/* The stranger from that address that has been here longest, and how many there are. `peer` may be
+ * NULL: from any. */
+static at_guest *oldest_stranger(at_seat_hub *h, const char *peer, uint32_t *count)
 {
     at_guest *oldest = NULL;
+    *count = 0;
     for (uint32_t i = 0; i < h->guests_max; i++) {
         at_guest *g = &h->guest[i];
         bool      stranger = g->stage == AT_GUEST_CALLING || g->stage == AT_GUEST_NEW;
-        if (stranger && g->remote.link && (!oldest || g->since < oldest->since)) oldest = g;
+        if (!stranger || !g->remote.link || (peer && !is_same_host(peer, g->peer))) continue;
+        ++*count;
+        if (!oldest || g->since < oldest->since) oldest = g;
     }
     return oldest;
 }
 
-static at_guest *make_place(at_seat_hub *h)
+/* Who opens many connections loses the oldest of them. */
+static at_guest *make_place(at_seat_hub *h, const char *peer)
 {
-    at_guest *g = at_seat_hub_place(h);
+    uint32_t  count;
+    at_guest *oldest = oldest_stranger(h, peer, &count);
+    at_guest *g = count < STRANGERS_PER_ADDRESS ? at_seat_hub_place(h) : NULL;
     if (g) return g;
-    g = oldest_stranger(h);
-    if (g) at_seat_hub_forget(g);
-    return g;
+    if (count < STRANGERS_PER_ADDRESS) oldest = oldest_stranger(h, NULL, &count);
+    if (oldest) at_seat_hub_forget(oldest);
+    return oldest;
 }
 
 static void admit(at_seat_hub *h, int fd, const struct sockaddr_storage *peer)
 {
-    at_fail   fail;
-    at_guest *g = make_place(h);
+    at_fail fail;
+    char    address[AT_NET_TEXT_SIZE];
+    at_net_show(peer, address);
+    at_guest *g = make_place(h, address);
     if (!g) {
         close(fd);
         return;
@@ -85,7 +106,7 @@ static void admit(at_seat_hub *h, int fd, const struct sockaddr_storage *peer)
                     .rank = -1,
                     .child = -1,
                     .ready = true};
-    at_net_show(peer, g->peer);
+    memcpy(g->peer, address, sizeof g->peer);
     at_link_receiver receiver = at_remote_receiver(&g->remote, STRANGER_MAX);
     at_err           err =
         at_link_accepted(fd, h->tls, at_net_is_loopback(peer), &receiver, &g->remote.link, &fail);

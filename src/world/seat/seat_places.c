@@ -36,10 +36,12 @@ uint64_t at_seat_drawn(const at_seat_world *w, at_node id)
     return believable ? said : counted;
 }
 
-static void tell_lost(at_seat_world *w, at_node id, bool returns, bool left, const char *text)
+static void tell_lost(at_seat_world *w, at_node id, bool returns, bool left, const char *reason)
 {
     at_seat_chair *c = &w->chair[id - 1];
-    at_event       event = {.kind = AT_EV_LOST, .worker = id, .now = at_host_now(&w->host)};
+    char           text[300];
+    snprintf(text, sizeof text, "%s", reason); /* it may be the guest's */
+    at_event event = {.kind = AT_EV_LOST, .worker = id, .now = at_host_now(&w->host)};
     c->drawn = at_seat_drawn(w, id);
     event.as.lost.drawn = c->drawn;
     event.as.lost.returns = returns;
@@ -239,6 +241,11 @@ static const char *why_evicted(const at_seat_chair *c)
     return c->nonsense ? "evicted after a bad report" : "evicted, its lease expired";
 }
 
+static const char *why_gone(const at_seat_chair *c)
+{
+    return c->evicted ? why_evicted(c) : c->guest->why[0] ? c->guest->why : "lost its connection";
+}
+
 /* ---- leaving --------------------------------------------------------------------------------- */
 
 /* Those who have said that they leave, were evicted, or have hung up without being ours. */
@@ -255,11 +262,7 @@ void at_seat_part_ways(at_seat_world *w)
         if (w->seats->spec.at_workers) at_seat_hub_poll(w->seats); /* its last parameters */
         if (left && c->child >= 0) w->left[c->child] = true;
         if (left && w->host.finished == false) at_seat_read_scores(w, id);
-        if (c->guest)
-            tell_lost(w, id, false, left,
-                      left         ? "left"
-                      : c->evicted ? why_evicted(c)
-                                   : "lost its connection");
+        if (c->guest) tell_lost(w, id, false, left, left ? "left" : why_gone(c));
     }
 }
 

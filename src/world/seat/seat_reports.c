@@ -46,6 +46,7 @@ static bool check_report(at_seat_world *w, at_node id, const at_report *report, 
     const at_hub     *hub = w->host.hub;
     const at_member  *member = &hub->member[id - 1];
     bool              empty = report->work.abandoned || report->work.samples == 0;
+    bool              ours = w->seats->job != NULL; /* programs decide how much they compute */
     at_report_message message = {.report = *report,
                                  .drawn =
                                      atomic_load(&at_seat_chair_slot(&w->chair[id - 1])->drawn),
@@ -53,7 +54,8 @@ static bool check_report(at_seat_world *w, at_node id, const at_report *report, 
     at_report_bounds  bounds = {.incarnation = member->incarnation,
                                 .sequence = member->sequence,
                                 .version = hub->version,
-                                .samples_max = INT32_MAX,
+                                .samples_max =
+                                   ours ? at_plan_samples_max(w->context->plan) : INT32_MAX,
                                 .drawn = member->used + member->dropped,
                                 .floats = w->floats,
                                 .ends = hub->end != AT_END_RUNNING};
@@ -64,6 +66,33 @@ static bool check_report(at_seat_world *w, at_node id, const at_report *report, 
     return at_report_message_check(&message, &bounds, fail) == AT_OK;
 }
 
+/* A loss that is not a number ends a run, because training has diverged. One machine whose numbers
+ * are wrong shall not do that: its report is refused, unless another worker has the same trouble
+ * before a third one shows that the parameters are fine. */
+static bool is_doubtful(at_seat_world *w, at_node id, const at_work *work)
+{
+    const at_guest *guest = w->chair[id - 1].guest;
+    bool            known = w->doubted_id == 0 || w->doubted_id == id;
+    if (work->abandoned || work->samples == 0) return false;
+    if (isfinite(work->loss_sum)) {
+        if (!known && work->version >= w->doubted_version) w->doubted_id = 0;
+        return false;
+    }
+    bool alone = atomic_load(&at_seat_world_board(w)->present) <= 1;
+    if (!guest->remote.link || alone || !known) return false;
+    w->doubted_id = id;
+    w->doubted_version = work->version;
+    return true;
+}
+
+static bool accepts(at_seat_world *w, at_node id, const at_report *report, at_fail *fail)
+{
+    if (!check_report(w, id, report, fail)) return false;
+    if (!is_doubtful(w, id, &report->work)) return true;
+    at_fail_set(fail, AT_ERR_FORMAT, NULL, "its loss is not a number");
+    return false;
+}
+
 static void deliver(at_seat_world *w, at_node id, const at_report *report)
 {
     at_seat_chair *c = &w->chair[id - 1];
@@ -71,7 +100,7 @@ static void deliver(at_seat_world *w, at_node id, const at_report *report)
     at_fail        fail = {0};
     char           text[sizeof fail.text + 40];
     if (w->host.finished || c->evicted) return;
-    if (!check_report(w, id, report, &fail)) {
+    if (!accepts(w, id, report, &fail)) {
         snprintf(text, sizeof text, "sent a bad report: %s", fail.text);
         at_seat_say(w, id, text);
         c->nonsense = true;
@@ -81,7 +110,8 @@ static void deliver(at_seat_world *w, at_node id, const at_report *report)
     event.as.report = *report;
     event.as.report.work.nonfinite = 0; /* what a seat says of itself is worth nothing */
     at_nonfinite_look(w->context->task, w->context->plan,
-                      w->host.ops.gradients.at(w, id, report->slot), &event.as.report.work);
+                      at_seat_slot_gradient(&c->file, w->floats, report->slot),
+                      &event.as.report.work);
     w->round_ns += (report->work.sleep_ns + report->work.compute_ns - w->round_ns) / 4;
     if (c->guest->remote.link) {
         w->host.traffic.to_hub += c->guest->remote.received - c->received;

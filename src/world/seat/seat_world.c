@@ -124,6 +124,7 @@ static void publish(void *self, uint64_t version)
 {
     at_seat_world *w = self;
     const at_hub  *hub = w->host.hub;
+    w->seats->newest = version;
     atomic_store(&at_seat_world_board(w)->version, version);
     atomic_store(&at_seat_world_board(w)->samples_used, hub->samples_used);
     at_local_write_end(&at_seat_world_board(w)->params_lock);
@@ -382,6 +383,7 @@ static at_err prepare(at_seat_world *w, at_fail *fail)
                            w->host.hub->pieces_max, fail));
     AT_TRY(at_resume_host(context, &w->host, fail));
     AT_TRY(at_seat_resume(w, fail));
+    w->seats->newest = w->host.hub->version;
     atomic_store(&at_seat_world_board(w)->version, w->host.hub->version);
     atomic_store(&at_seat_world_board(w)->samples_used, w->host.hub->samples_used);
     for (uint32_t i = 0; i < plan->workers_max; i++)

@@ -41,16 +41,19 @@ typedef struct at_seat_world {
     at_seat_chair          *chair;     /* workers_max */
     bool                   *left;      /* ranks that have left: they are not started again */
     uint32_t                cast_mask;
-    at_ns       spin_ns, seat_spin_ns; /* of the hub and of its seats, before sleeping */
-    at_ns       round_ns;              /* of the seats, smoothed */
-    int         core;                  /* shared with the only seat; -1: not shared */
-    bool        stopping, in_place;
-    at_node     asked_id; /* seat that was asked for its parameters; 0: none */
-    uint64_t    asked_version;
-    bool        save_waits; /* for the parameters that a seat was asked for */
-    at_ns       look_at;    /* when connections are read at the latest */
-    at_ns       said_at;    /* when a refused connection was mentioned last */
-    uint32_t    slots;
+    at_ns    spin_ns, seat_spin_ns; /* of the hub and of its seats, before sleeping */
+    at_ns    round_ns;              /* of the seats, smoothed */
+    int      core;                  /* shared with the only seat; -1: not shared */
+    bool     stopping, in_place;
+    at_node  asked_id; /* seat that was asked for its parameters; 0: none */
+    uint64_t asked_version;
+    bool     save_waits; /* for the parameters that a seat was asked for */
+    at_ns    look_at;    /* when connections are read at the latest */
+    at_ns    said_at;    /* when a refused connection was mentioned last */
+    at_node  doubted_id; /* worker whose loss was no number, while nobody knows yet whether those of
+                            others are; 0: none */
+    uint64_t doubted_version;
+    uint32_t slots;
     at_packings packings; /* of messages to other machines */
     void       *packed;   /* the parameters of .. */
     uint64_t    packed_version;
