@@ -8,6 +8,7 @@
 #                         where to install (default: /usr/local), and below which folder
 #   make fuzz T=data_idx SECONDS=600
 #                         searches for inputs that break a parser (default: 60 seconds each)
+#   make book QUICK=1     repeats cheap runs of docs/book and checks their numbers
 
 DEPS ?= install
 JOBS ?= $(shell nproc)
@@ -22,8 +23,8 @@ PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := all
-.PHONY: all deps demo test test-torch2 swarm fuzz bench lint asan tsan install uninstall deb debug \
-	format clean help
+.PHONY: all deps demo test test-torch2 swarm fuzz bench book lint asan tsan install uninstall deb \
+	debug format clean help
 
 all: build/Makefile ## configure and build; the program is build/anytime
 	@cmake --build --preset default -j $(JOBS)
@@ -55,6 +56,10 @@ ifneq ($(DEPS),skip)
 endif
 	@$(MAKE) all
 	@bench/run
+
+book: ## docs/book: published experiments beside ours; runs what is missing. QUICK=1: only a check
+	@$(MAKE) all
+	@$(PYTHON) book $(if $(QUICK),--quick) --jobs $(JOBS)
 
 test-torch2: ## tests of PyTorch scripts with the newest PyTorch (2.5 GB, once; or TORCH2=FOLDER)
 	@$(MAKE) all

@@ -41,10 +41,10 @@ def difference(kept, again):
     """What differs, or None."""
     if kept["params_hash"] == again["params_hash"] and kept["trace_hash"] == again["trace_hash"]:
         return None
-    for name, old, new, tolerance in (
-            ("seconds", kept["seconds"], again["seconds"], SECONDS_TOLERANCE),
-            ("steps", kept["steps"], again["steps"], SECONDS_TOLERANCE),
-            ("test loss", kept["test"]["loss"], again["test"]["loss"], LOSS_TOLERANCE)):
+    rows = [(name, kept[name], again[name], SECONDS_TOLERANCE) for name in ("seconds", "steps")]
+    if kept["test"]:
+        rows.append(("test loss", kept["test"]["loss"], again["test"]["loss"], LOSS_TOLERANCE))
+    for name, old, new, tolerance in rows:
         if abs(new - old) > tolerance * abs(old):
             return f"{name} {new:g} instead of {old:g}"
     return None

@@ -11,9 +11,10 @@ says, and delays come from the published table, so the numbers do not depend on 
 load. Runs marked *measured* are the exception: they were timed on two cores of one machine that did
 other work, too, and only ratios within a table should be read. Nets are learnt at a scale that fits
 a desktop computer: fewer samples in a round, each of which takes longer, so that a round takes as
-long as a published one, and fewer steps. Every number is in `docs/book/results`, one file per
-run. `make book` makes the runs that are missing there and writes these pages; `make book QUICK=1` repeats
-cheap runs and checks that their numbers are still the same."""
+long as a published one, and fewer steps. Every number is in `docs/book/results`, one file per run.
+`make book` makes the runs that are missing there and writes these pages; `make book QUICK=1`
+repeats cheap runs and checks that their numbers are still the same. Parts of data sets (below
+`build/book/data`) are written by `make book`, too."""
 
 
 def chapter_blocks(chapter, results):

@@ -10,8 +10,10 @@ COLUMNS = 110
 
 STYLE = """
 body { font: 16px/1.5 sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em; color: #222 }
-table { border-collapse: collapse; margin: 1em 0 } td, th { border: 1px solid #ccc; padding: 3px 9px }
-th { background: #f2f2f2; text-align: left } pre { background: #f6f6f6; padding: 8px; overflow: auto }
+table { border-collapse: collapse; margin: 1em 0 }
+td, th { border: 1px solid #ccc; padding: 3px 9px }
+th { background: #f2f2f2; text-align: left }
+pre { background: #f6f6f6; padding: 8px; overflow: auto }
 code { background: #f6f6f6 } svg { max-width: 100%; height: auto } nav ul { columns: 2 }
 .agrees { color: #1a6e1a } .disagrees { color: #a11 } .verdict { font-weight: bold }
 """
@@ -132,5 +134,5 @@ def markdown(blocks):
 def page(title, blocks):
     body = "\n".join(block.html() for block in blocks)
     return (f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f"<title>{html.escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n"
-            "</body>\n</html>\n")
+            f"<title>{html.escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}"
+            "\n</body>\n</html>\n")

@@ -1,8 +1,8 @@
 """Runs of the program, and their results, which are kept by content.
 
-A result is found by a key made of the command, the files that it names (configurations and nets) and
-EDITION. So a run is repeated when one of them changes, and never otherwise. Whether EDITION is still
-right is checked by repeating cheap runs (`make book QUICK=1`).
+A result is found by a key made of the command, the files that it names (configurations and nets)
+and EDITION. So a run is repeated when one of them changes, and never otherwise. Whether EDITION is
+still right is checked by repeating cheap runs (`make book QUICK=1`).
 """
 import csv
 import hashlib
@@ -24,9 +24,9 @@ TIMEOUT_SECONDS = 3600
 CURVE_POINTS = 120
 
 # What is kept of result.json: enough for every table, little enough to be committed.
-KEPT = ("strategy", "parameters", "engine", "stopped", "steps", "seconds", "wall_seconds", "samples",
-        "samples_per_second", "mean_batch", "step_seconds", "useful_fraction", "staleness", "train",
-        "test", "messages", "resources", "trace_hash", "params_hash")
+KEPT = ("strategy", "parameters", "engine", "stopped", "steps", "seconds", "wall_seconds",
+        "samples", "samples_per_second", "mean_batch", "step_seconds", "useful_fraction",
+        "staleness", "train", "test", "messages", "resources", "trace_hash", "params_hash")
 WORKER_KEPT = ("rounds", "used", "compute_seconds", "sleep_seconds", "idle_seconds")
 
 
@@ -76,13 +76,19 @@ class Results:
     def put(self, run, result):
         self.folder.mkdir(parents=True, exist_ok=True)
         draft = self.path(run).with_suffix(".part")
-        draft.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
+        draft.write_text(lines_of(result))
         draft.rename(self.path(run))
 
     def unused(self, runs):
         """Files of runs that no chapter has any more."""
         used = {self.path(run) for run in runs}
         return sorted(path for path in self.folder.glob("*.json") if path not in used)
+
+
+def lines_of(result):
+    """JSON with a line per part, so that changes are easy to read."""
+    parts = (f"{json.dumps(name)}: {json.dumps(result[name])}" for name in sorted(result))
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def execute(program, run):
@@ -165,4 +171,3 @@ def read_rounds(path):
                 value = f"{round(float(row[name]) / width) * width:g}"
                 counts[name][value] = counts[name].get(value, 0) + 1
     return counts
-

@@ -74,8 +74,8 @@ def frame(title, x_label, y_label):
     return (f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>\n'
             f'<text x="{WIDTH / 2:g}" y="18" text-anchor="middle" font-weight="bold">'
             f'{escape(title)}</text>\n'
-            f'<text x="{WIDTH / 2:g}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x_label)}</text>'
-            f'\n<text x="14" y="{middle:g}" text-anchor="middle" '
+            f'<text x="{WIDTH / 2:g}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x_label)}'
+            f'</text>\n<text x="14" y="{middle:g}" text-anchor="middle" '
             f'transform="rotate(-90 14 {middle:g})">{escape(y_label)}</text>')
 
 
@@ -83,7 +83,8 @@ def grid(across, up):
     for value in across.ticks():
         x = across(value)
         yield (f'<path d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="#ddd"/>'
-               f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle">{value:g}</text>')
+               f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle">{value:g}'
+               '</text>')
     for value in up.ticks():
         y = up(value)
         yield (f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>'
@@ -124,4 +125,5 @@ def document(plots, columns=2):
                       f'{HEIGHT * (index // columns)})">\n{cell}\n</g>'
                       for index, cell in enumerate(plots))
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" '
-            f'width="{columns * WIDTH}" font-family="sans-serif" font-size="11">\n{cells}\n</svg>\n')
+            f'width="{columns * WIDTH}" font-family="sans-serif" font-size="11">\n{cells}\n'
+            '</svg>\n')

@@ -65,8 +65,8 @@ EC2 = ("--model", "book/nets/cifar10-cnn-16.net", "--data", "build/book/data/cif
        "--workers", 10, "--optimizer", "rmsprop", "--lr", 0.001, "--lr-schedule",
        "exp:50,0.96", "--batch", 32, "--micro-batch", 8, "--sample-time", "183.128ms",
        "--straggler", "niagara", "--eval-every", 2, "--eval-size", 500, "--steps", 36)
-LEARNT = {"amb": Run("simulate", "--strategy", "amb", "--time-limit", "5.5s", "--cut", "after", *EC2,
-                     rounds=True),
+LEARNT = {"amb": Run("simulate", "--strategy", "amb", "--time-limit", "5.5s", "--cut", "after",
+                     *EC2, rounds=True),
           "fmb": Run("simulate", "--strategy", "fmb", *EC2, rounds=True)}
 COLORS = {"amb": 0, "fmb": 1}
 
@@ -168,8 +168,9 @@ def judge_calm(results):
     worst = max(abs(mean_step(results[name]) / published - 1)
                 for name, (_, published) in CALM.items())
     return (AGREES if worst < 0.06 else DISAGREES), (
-        f"All four are within {worst:.0%}. If no round is cut short, an anytime minibatch is a fixed "
-        "one; in the published runs splitting cost 0.05 to 0.1 s of computing, and AMB 512 had 0.5 s "
+        f"All four are within {worst:.0%}. If no round is cut short, an anytime minibatch is a "
+        "fixed one; in the published runs splitting cost 0.05 to 0.1 s of computing, and AMB 512 "
+        "had 0.5 s "
         "more idle time, which is not explained.")
 
 
@@ -177,7 +178,8 @@ def judge_calm(results):
 
 SAMPLES = (("mnist-fmb", "mpi1 .. mnist fmb rms 64"),
            ("mnist-amb-64", "mpi4 .. mnist amb adm 64 --amb_time_limit 9.2 --amb_num_splits 64"),
-           ("cifar10-amb-64", "mpi4 .. cifar10 amb adm 64 --amb_time_limit 9.2 --amb_num_splits 64"),
+           ("cifar10-amb-64",
+            "mpi4 .. cifar10 amb adm 64 --amb_time_limit 9.2 --amb_num_splits 64"),
            ("mnist-amb-4096",
             "mpi4 .. mnist amb rms 4096 --amb_time_limit 9.2 --amb_num_splits 64 --induce"),
            ("mnist-amb-1024", "mpiall .. mnist amb rms 1024 --amb_time_limit 1.9 "
@@ -187,7 +189,8 @@ SAMPLES = (("mnist-fmb", "mpi1 .. mnist fmb rms 64"),
 def show_samples(results):
     yield pages.Table(["published options of `run_eval.py`", "ours", "s per step", "mean batch"],
                       [[f"`{theirs}`", f"`{name}.conf`", f"{mean_step(results[name]):.3f}",
-                        f"{results[name]['result']['mean_batch']:.0f}"] for name, theirs in SAMPLES])
+                        f"{results[name]['result']['mean_batch']:.0f}"]
+                       for name, theirs in SAMPLES])
 
 
 # The cost of splitting.
@@ -245,14 +248,15 @@ SECTIONS = [
                     "--test_size 100 --induce", f"mpi11 {RUN_EVAL} fmb rms 256 --test_size 100 "
                     "--induce"],
             runs=TIMING, show=show_timing, verdict=judge_timing,
-            differences=["Timing only. The published hub evaluates inside its loop; ours does not."]),
+            differences=["Timing only. The published hub evaluates inside its loop; ours does "
+                         "not."]),
     Section("Nine panels: AMB and FMB learn CIFAR-10",
             about="""The published figure has nine panels: delays, computation times and batch
             sizes; loss, accuracy and samples; loss, learning rate and time by step. Its conclusion:
             loss against step is the same for both, so the gain is the time per step.""",
             theirs=["python -u graph.py"], runs=LEARNT, show=show_learnt, verdict=judge_learnt,
-            differences=["Two classes of CIFAR-10, images of half the size, 32 samples per round in "
-                         "4 splits; 36 steps instead of 1100.",
+            differences=["Two classes of CIFAR-10, images of half the size, 32 samples per round "
+                         "in 4 splits; 36 steps instead of 1100.",
                          "Batch norm is trained. In the published program it was not, which is why "
                          "its loss stays at 2.3 for 200 steps.",
                          "The published gradient was divided by the batch twice, which RMSProp "

@@ -40,9 +40,9 @@ def node_seconds(result):
 
 
 def show_nodes(results):
-    yield pages.Table(["", "node 0 (with the server)", "node 1", "node 2", "node 3"],
-                      [[f"{name}, s", *(f"{seconds:.1f}" for seconds in node_seconds(results[name]))]
-                       for name in NODES])
+    rows = [[f"{name}, s", *(f"{seconds:.1f}" for seconds in node_seconds(results[name]))]
+            for name in NODES]
+    yield pages.Table(["", "node 0 (with the server)", "node 1", "node 2", "node 3"], rows)
 
 
 def judge_nodes(results):
@@ -70,7 +70,8 @@ def remote_megabytes(result):
 
 def show_accuracy(results):
     yield pages.Table(["", "updates", "test accuracy", "parameters sent to other nodes, MB"],
-                      [[name, result["result"]["steps"], f"{result['result']['test']['accuracy']:.4f}",
+                      [[name, result["result"]["steps"],
+                        f"{result['result']['test']['accuracy']:.4f}",
                         f"{remote_megabytes(result):.0f}"] for name, result in results.items()])
     curves = [svg.Curve(name, [(test[1], test[3]) for test in result["tests"] if test[1] <= 6000],
                         color) for color, (name, result) in enumerate(results.items())]
@@ -78,19 +79,20 @@ def show_accuracy(results):
                         svg.document([svg.plot("test accuracy", "updates", "accuracy", curves)]))
     yield pages.Text("""Why were asynchronous runs more accurate? The published traffic decides
     between two readings of "6 epochs". If the four workers share six epochs, they fetch parameters
-    6000 times, 4500 of them over the network: 141 MB. If each worker runs six epochs, as the printed
-    program does, they send four times as much. Published were 585 MB read and 537 MB written by the
-    server's node. So the asynchronous runs made 24,000 updates, the synchronous ones 6000.""")
+    6000 times, 4500 of them over the network: 141 MB. If each worker runs six epochs, as the
+    printed program does, they send four times as much. Published were 585 MB read and 537 MB
+    written by the server's node. So the asynchronous runs made 24,000 updates, the synchronous
+    ones 6000.""")
 
 
 def judge_accuracy(results):
     sync, shared, each = (result["result"]["test"]["accuracy"] for result in results.values())
     gain = each - sync
     kind = AGREES if 0.005 < gain < 0.02 else DISAGREES
-    return kind, (f"With six epochs per worker, as the traffic shows, async is {100 * gain:.1f} points "
-                  f"more accurate (published: 1 %). With the same number of updates the difference is "
-                  f"{100 * (shared - sync):+.2f} points: the gain comes from four times as many "
-                  "updates, not from asynchrony.")
+    return kind, (f"With six epochs per worker, as the traffic shows, async is {100 * gain:.1f} "
+                  f"points more accurate (published: 1 %). With the same number of updates the "
+                  f"difference is {100 * (shared - sync):+.2f} points: the gain comes from four "
+                  "times as many updates, not from asynchrony.")
 
 
 # Processor, memory and network.
@@ -109,8 +111,9 @@ def show_network(results):
 def judge_network(results):
     ours = remote_megabytes(results["async"])
     kind = AGREES if abs(ours / 561 - 1) < 0.1 else DISAGREES  # the mean of read and written
-    return kind, (f"{ours:.0f} MB each way for async, published 585 and 537 MB. Processor and memory "
-                  "of TensorFlow (1.9 to 2.1 GB) cannot be compared: ours needs some tens of MB.")
+    return kind, (f"{ours:.0f} MB each way for async, published 585 and 537 MB. Processor and "
+                  "memory of TensorFlow (1.9 to 2.1 GB) cannot be compared: ours needs some tens "
+                  "of MB.")
 
 
 # Batch sizes.
@@ -143,8 +146,8 @@ def judge_async(results):
 def judge_sync(results):
     ours = [results[batch]["result"]["seconds"] / 6 for batch in BATCHES]
     return DISAGREES, (f"A published step took about 29 ms whatever the batch; the costs of the "
-                       f"asynchronous runs give {min(ours):.0f} to {max(ours):.0f} ms. The cause of "
-                       "the rest is not published. That the time hardly depends on the batch "
+                       f"asynchronous runs give {min(ours):.0f} to {max(ours):.0f} ms. The cause "
+                       "of the rest is not published. That the time hardly depends on the batch "
                        "suggests more messages per step, as token queues need.")
 
 
@@ -157,8 +160,8 @@ TEN_GIGABIT = 1.25e9
 
 def alexnet(batch, nodes, *more):
     per_sample = ALEXNET[batch][0] / batch * 1e3
-    return Run("simulate", "--config", f"{FOLDER}/alexnet.conf", "--workers", nodes, "--batch", batch,
-               "--micro-batch", batch, "--sample-time", f"{per_sample:.4g}ms", *more)
+    return Run("simulate", "--config", f"{FOLDER}/alexnet.conf", "--workers", nodes, "--batch",
+               batch, "--micro-batch", batch, "--sample-time", f"{per_sample:.4g}ms", *more)
 
 
 # One node has the server, so a step sends parameters to, and gradients from, one worker less.
@@ -184,11 +187,12 @@ def show_alexnet(results):
 def judge_alexnet(results):
     slow = results[128, 4, "10 Gb/s"]["result"]["step_seconds"]["mean"]
     free = results[32, 4, "free"]["result"]["step_seconds"]["mean"]
-    return DISAGREES, (f"No single network explains all rows. Four nodes with a batch of 128 fit a "
-                       f"network of 10 Gb/s ({slow:.2f} s, published 4.24 s); with batches of 32 and "
-                       f"64 the network seems to be free ({free:.2f} s, published 2.21 s). In these "
-                       "a batch of 64 takes hardly longer than one of 32, so something other than "
+    return DISAGREES, (f"No single network explains all rows. With a batch of 128 and four nodes, "
+                       f"10 Gb/s gives {slow:.2f} s (published 4.24 s); with batches of 32 and 64 "
+                       f"the network seems to be free ({free:.2f} s, published 2.21 s). There a "
+                       "batch of 64 takes hardly longer than one of 32, so something other than "
                        "computing takes 2 s, and messages may hide behind it.")
+
 
 
 def no_flowers(_):
@@ -207,7 +211,8 @@ SECTIONS = [
     Section("Test accuracy of asynchronous and synchronous runs", about="""Published: asynchronous
             runs are 1 % more accurate, and both converge after 600 to 800 steps.""",
             runs=ACCURACY, show=show_accuracy, verdict=judge_accuracy,
-            differences=["60,000 samples per epoch, as in the text; the library's reader had 55,000."]),
+            differences=["60,000 samples per epoch, as in the text; the library's reader had "
+                         "55,000."]),
     Section("Processor, memory and network (tables 1 and 2)", about="""Measured with dstat on the
             node of the server. Ours are the bytes of parameters and gradients that three remote
             workers exchange with it.""",
@@ -234,19 +239,21 @@ SECTIONS = [
             ours=["anytime train --model softmax --data mnist --run RUN",
                   "tensorboard --logdir RUN/tensorboard"],
             verdict=lambda _: (NOT_COMPARABLE, "The published pictures have no numbers.")),
-    Section("AlexNet on synthetic images (tables 5, 7 and 8)", about="""Seconds per batch on one, two
-            and four nodes, one of which is also the server. The time of one node is taken from the
+    Section("AlexNet on synthetic images (tables 5, 7 and 8)", about="""Seconds per batch on one,
+            two and four nodes, one of which is also the server. The time of one node is taken
+            from the
             publication; the network of two and four nodes is either free or, by assumption, one of
             10 Gb/s.""",
             runs=ALEXNET_RUNS, show=show_alexnet, verdict=judge_alexnet,
             theirs=["# train.py of the assignment: --mode cluster --dataset fake_data "
                     "--batch_size 128"],
             differences=["Timing only: the published data was a single random image, so its loss "
-                         "means nothing.", "A node that is also the server sends itself nothing: the "
+                         "means nothing.", "A node that is also the server sends itself nothing: "
+                                           "the "
                          "bandwidth is larger by n / (n - 1)."]),
     Section("AlexNet on flowers (tables 6 and 9)", about="""Steps to a loss of 3 % on one node
-            (1712, 350, 278 and 254 with batches of 1, 32, 64 and 128), and resources of two and four
-            nodes. A folder of photographs, one subfolder per class, can be given as data.""",
+            (1712, 350, 278 and 254 with batches of 1, 32, 64 and 128), and resources of two and
+            four nodes. A folder of photographs, one subfolder per class, can be given as data.""",
             ours=["anytime train --model alexnet-256 --data FOLDER --prep resize:256,standardise "
                   "--batch 32 --workers 1"],
             verdict=no_flowers),
