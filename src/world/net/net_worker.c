@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "message/message.h"
+#include "world/core/job_parts.h"
 #include "world/core/local_steps.h"
-#include "world/mpi/mpi_world.h"
 #include "world/process/alive.h"
 #include "world/seat/seat_client.h"
 
