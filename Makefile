@@ -23,8 +23,8 @@ PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := all
-.PHONY: all deps demo test test-torch2 swarm fuzz bench book lint asan tsan install uninstall deb \
-	debug format clean help
+.PHONY: all deps demo test test-torch2 test-without swarm fuzz bench book lint asan tsan clang \
+	coverage install uninstall deb debug format clean help
 
 all: build/Makefile ## configure and build; the program is build/anytime
 	@cmake --build --preset default -j $(JOBS)
@@ -70,10 +70,17 @@ lint: deps ## check layers, banned calls, sizes, headers, links and format
 
 asan: deps ## unit and e2e tests with address and undefined-behavior sanitizers
 tsan: deps ## unit and e2e tests with the thread sanitizer
-asan tsan:
+clang: deps ## build with clang, and unit tests
+asan tsan clang:
 	@$(MAKE) build-$@/Makefile
 	@cmake --build --preset $@ -j $(JOBS)
 	@$(call ctest,$@,build-$@)
+
+test-without: deps ## builds without each optional library, with their unit tests
+	@tools/test_without.sh $(JOBS)
+
+coverage: ## unit and fast e2e tests; lines and branches by layer, and build-coverage/*.html
+	@tools/coverage.sh '$(T)' $(JOBS)
 
 install: ## install into PREFIX, below DESTDIR if given
 	@$(MAKE) all
@@ -96,7 +103,8 @@ format: ## format every C file with clang-format
 	@find src include tests bench examples -name '*.[ch]' -exec clang-format -i {} +
 
 clean: ## remove all build folders; runs/ stays
-	@rm -rf build build-asan build-tsan build-debug build-fuzz build-deb
+	@rm -rf build build-asan build-tsan build-clang build-coverage build-debug build-deb \
+	  build-fuzz build-readers build-without
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1 \2/p' Makefile | \

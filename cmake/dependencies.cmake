@@ -6,8 +6,8 @@ function(anytime_missing what package)
 endfunction()
 
 function(anytime_need name package header library_names)
-  find_path(${name}_INCLUDE NAMES ${header} ${ARGN})
-  find_library(${name}_LIBRARY NAMES ${library_names} ${ARGN})
+  find_path(${name}_INCLUDE NAMES ${header})
+  find_library(${name}_LIBRARY NAMES ${library_names})
   if(NOT ${name}_INCLUDE OR NOT ${name}_LIBRARY)
     anytime_missing(${name} ${package})
   endif()
@@ -18,25 +18,59 @@ function(anytime_need name package header library_names)
   set(dependency_names ${dependency_names} ${name} PARENT_SCOPE)
 endfunction()
 
+# An optional library. ANYTIME_OPTION=OFF, or its absence, builds without it: dep_NAME is empty,
+# anytime_has_NAME is 0, and the sources that match `files` are replaced by `absent`, which refuses
+# what needs the library. The remaining arguments are folders to look in.
+function(anytime_optional name option package header library files absent)
+  option(ANYTIME_${option} "use ${name} if it is there" ON)
+  set(has 0)
+  if(ANYTIME_${option})
+    find_path(${name}_INCLUDE NAMES ${header} PATHS ${ARGN} PATH_SUFFIXES include)
+    find_library(${name}_LIBRARY NAMES ${library} PATHS ${ARGN} PATH_SUFFIXES lib)
+    if(${name}_INCLUDE AND ${name}_LIBRARY)
+      set(has 1)
+    endif()
+  endif()
+  add_library(dep_${name} INTERFACE)
+  if(has)
+    message(STATUS "✓ ${name}: ${${name}_LIBRARY}")
+    target_include_directories(dep_${name} SYSTEM INTERFACE ${${name}_INCLUDE})
+    target_link_libraries(dep_${name} INTERFACE ${${name}_LIBRARY})
+    set(dependency_names ${dependency_names} ${name} PARENT_SCOPE)
+    set(files ${absent})
+  elseif(ANYTIME_${option})
+    message(STATUS "✗ ${name}: not found, built without it (apt-get install ${package})")
+  else()
+    message(STATUS "✗ ${name}: built without it (ANYTIME_${option}=OFF)")
+  endif()
+  set(anytime_has_${name} ${has} PARENT_SCOPE)
+  set(anytime_excluded ${anytime_excluded} ${files} PARENT_SCOPE)
+endfunction()
+
 if(BUILD_TESTING)
   anytime_need(cmocka libcmocka-dev cmocka.h cmocka)
 endif()
 
 set(dependency_names "") # of the libraries a static libanytime needs, for cmake/install.cmake
+set(anytime_excluded "") # sources that are not built here
 
 anytime_need(zlib zlib1g-dev zlib.h z)
 anytime_need(lzma liblzma-dev lzma.h lzma)
 anytime_need(png libpng-dev png.h png)
 anytime_need(jpeg libjpeg-dev jpeglib.h jpeg)
 # Not find_package(dnnl): its configuration requires OpenCL, which nothing here needs.
-anytime_need(dnnl libdnnl-dev dnnl.h dnnl)
-# oneDNN takes its number of threads from OpenMP. Our own code does not use OpenMP.
-find_package(OpenMP REQUIRED COMPONENTS C)
-target_link_libraries(dep_dnnl INTERFACE ${OpenMP_C_LIBRARIES})
+anytime_optional(dnnl ONEDNN libdnnl-dev dnnl.h dnnl
+  "/engines/(onednn|onednn_plan|onednn_weight_gemm|winograd)[.]c$" "/onednn_absent[.]c$")
+if(anytime_has_dnnl)
+  # oneDNN takes its number of threads from OpenMP. Our own code does not use OpenMP.
+  find_package(OpenMP REQUIRED COMPONENTS C)
+  target_link_libraries(dep_dnnl INTERFACE ${OpenMP_C_LIBRARIES})
+endif()
 anytime_need(jansson libjansson-dev jansson.h jansson)
 anytime_need(crypto libssl-dev openssl/sha.h crypto)
 anytime_need(ssl libssl-dev openssl/ssl.h ssl)
-anytime_need(microhttpd libmicrohttpd-dev microhttpd.h microhttpd)
+anytime_optional(microhttpd MICROHTTPD libmicrohttpd-dev microhttpd.h microhttpd
+  "/serve/(server|responses|stream)[.]c$" "/server_absent[.]c$")
 anytime_need(protobuf_c libprotobuf-c-dev protobuf-c/protobuf-c.h protobuf-c)
 find_program(PROTOC_C NAMES protoc-c)
 if(NOT PROTOC_C)
@@ -45,16 +79,9 @@ endif()
 message(STATUS "✓ protoc-c: ${PROTOC_C}")
 
 # Open MPI's library; the launcher is detected at run time.
-find_path(mpi_INCLUDE NAMES mpi.h PATHS /usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openmpi/include)
-find_library(mpi_LIBRARY NAMES mpi PATHS /usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openmpi/lib)
-if(NOT mpi_INCLUDE OR NOT mpi_LIBRARY)
-  anytime_missing("Open MPI" libopenmpi-dev)
-endif()
-message(STATUS "✓ mpi: ${mpi_LIBRARY}")
-add_library(dep_mpi INTERFACE)
-target_include_directories(dep_mpi SYSTEM INTERFACE ${mpi_INCLUDE})
-target_link_libraries(dep_mpi INTERFACE ${mpi_LIBRARY})
-list(APPEND dependency_names mpi openblas)
+anytime_optional(mpi MPI libopenmpi-dev mpi.h mpi
+  "/world/mpi/" "/mpi_absent[.]c$" /usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openmpi)
+list(APPEND dependency_names openblas)
 
 # Charts in HTML pages. The files are embedded in the program and never copied into the tree.
 find_path(DYGRAPHS NAMES dygraph.min.js PATHS /usr/share/javascript/dygraphs)

@@ -12,6 +12,11 @@ target_compile_options(flags INTERFACE -ffp-contract=off -fno-math-errno
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum
   -Wstrict-prototypes -Wmissing-prototypes -Wvla
   $<$<BOOL:${ANYTIME_WERROR}>:-Werror>)
+if(ANYTIME_COVERAGE)
+  # Counters are updated atomically: processes and threads share them.
+  target_compile_options(flags INTERFACE --coverage -fprofile-update=atomic)
+  target_link_options(flags INTERFACE --coverage)
+endif()
 if(ANYTIME_SANITIZE)
   target_compile_options(flags INTERFACE
     -fsanitize=${ANYTIME_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -24,6 +29,9 @@ endif()
 
 function(anytime_layer name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.c)
+  foreach(pattern ${anytime_excluded})
+    list(FILTER sources EXCLUDE REGEX ${pattern})
+  endforeach()
   add_library(at_${name} STATIC ${sources})
   target_link_libraries(at_${name} PUBLIC flags ${ARGN})
   set_property(GLOBAL APPEND PROPERTY anytime_layers ${name})
@@ -74,6 +82,13 @@ string(STRIP "${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${build_type}}" build_flags)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cli/verbs/doctor.c PROPERTIES
   COMPILE_DEFINITIONS
   "ANYTIME_FLAGS=\"${build_flags}\";ANYTIME_SANITIZERS=\"${ANYTIME_SANITIZE}\"")
+# Which optional libraries there are.
+set(optional_parts "")
+foreach(name mpi dnnl microhttpd)
+  list(APPEND optional_parts ANYTIME_HAS_${name}=${anytime_has_${name}})
+endforeach()
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cli/parts.c PROPERTIES
+  COMPILE_DEFINITIONS "${optional_parts}")
 add_executable(anytime ${PROJECT_SOURCE_DIR}/src/cli/main.c)
 target_link_libraries(anytime PRIVATE at_cli)
 

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/loading_progress.h"
 #include "step/switch.h"
+#include "world/mpi/mpi_world.h"
 #include "world/seat/seat_hub.h"
 #include "world/tasks/tasks.h"
 
@@ -169,6 +170,7 @@ at_err at_launch_ranks(at_parsed *parsed, const at_launcher *launcher, at_fail *
     bool given = at_options_given(parsed, "world");
     bool wanted = given && strcmp(parsed->settings.world, "mpi") == 0;
     if (!wanted && (given || !launcher->name)) return AT_OK;
+    if (wanted || launcher->size > 1) AT_TRY(at_mpi_world_check(fail));
     uint32_t hubs;
     AT_TRY(hub_ranks(&parsed->settings, &hubs, fail));
     AT_TRY(check_ranks(parsed, launcher, hubs, fail));

@@ -11,9 +11,11 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/commit.h"
+#include "cli/parts.h"
 #include "cli/run_names.h"
 #include "cli/verbs/verbs.h"
 #include "learn/engines/blas.h"
+#include "learn/engines/conv_kernels.h"
 #include "world/mpi/mpi_world.h"
 
 enum { NAMES_MAX = 32, COMMAND_SIZE = 4096 };
@@ -37,8 +39,13 @@ static void print_version(void)
     const char *blas = at_engine_info_get().blas_config; /* "OpenBLAS 0.3.21 options .." */
     int         name = (int)strcspn(blas, " ");
     if (blas[name] == ' ') name += 1 + (int)strcspn(blas + name + 1, " ");
-    printf("anytime %s%s%s\nengines: our own kernels (%s), oneDNN, %.*s\n", ANYTIME_VERSION,
-           *at_commit ? ", commit " : "", at_commit, isa[at_isa_here()], name, blas);
+    char missing[64];
+    bool onednn = at_conv_onednn.block() > 0;
+    at_parts_missing(missing, sizeof missing);
+    printf("anytime %s%s%s\nengines: our own kernels (%s), %s%.*s\n", ANYTIME_VERSION,
+           *at_commit ? ", commit " : "", at_commit, isa[at_isa_here()], onednn ? "oneDNN, " : "",
+           name, blas);
+    if (*missing) printf("built without: %s\n", missing);
 }
 
 static void print_verb(const at_verb *verb, bool all)

@@ -62,4 +62,5 @@ class Live(seats.TestCase, dashboard.TestCase):
 
 
 if __name__ == "__main__":
+    dashboard.need()
     support.main()

@@ -141,5 +141,6 @@ class Live(dashboard.TestCase):
 
 
 if __name__ == "__main__":
+    dashboard.need()
     browser.need()
     support.main()

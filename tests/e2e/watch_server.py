@@ -427,4 +427,5 @@ class Load(dashboard.TestCase):
 
 
 if __name__ == "__main__":
+    dashboard.need()
     support.main()

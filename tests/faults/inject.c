@@ -24,7 +24,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#if ANYTIME_HAS_mpi
 #include <mpi.h>
+#endif
 
 #define CALL_MAP(X)   \
     X(malloc)         \
@@ -212,6 +214,8 @@ int at_faulty_ftruncate(int file, off_t size)
 
 /* ---- MPI ------------------------------------------------------------------------------------ */
 
+#if ANYTIME_HAS_mpi
+
 int at_faulty_MPI_Issend(const void *data, int count, MPI_Datatype type, int to, int tag,
                          MPI_Comm comm, MPI_Request *request);
 int at_faulty_MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
@@ -282,3 +286,5 @@ int at_faulty_MPI_Ibcast(void *data, int count, MPI_Datatype type, int root, MPI
     if (fails(CALL_MPI_Ibcast, EIO)) return MPI_ERR_OTHER;
     return MPI_Ibcast(data, count, type, root, comm, request);
 }
+
+#endif

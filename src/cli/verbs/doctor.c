@@ -27,6 +27,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/parts.h"
 #include "cli/verbs/verbs.h"
 #include "data/fetch/catalog.h"
 #include "learn/engines/blas.h"
@@ -94,6 +95,21 @@ static void probe_build(finding *f)
 static void probe_libraries(finding *f)
 {
     add(f, "glibc %s, jansson %s", gnu_get_libc_version(), jansson_version_str());
+}
+
+static void probe_parts(finding *f)
+{
+    char missing[64];
+    at_parts_missing(missing, sizeof missing);
+    add(f, "%s%s", *missing ? "built without " : "MPI, oneDNN and microhttpd are built in",
+        missing);
+    f->facts = json_object();
+    for (size_t i = 0; i < at_parts_count; i++) {
+        const at_part *part = &at_parts[i];
+        json_object_set_new(f->facts, part->name, json_boolean(part->present));
+        if (!part->present)
+            judge(f, NOTE, "%s; install %s and build again", part->loss, part->package);
+    }
 }
 
 static const char *engine_of(const char *name)
@@ -589,6 +605,7 @@ static void probe_sleep(finding *f)
 
 static const probe probes[] = {{"anytime", probe_build},
                                {"libraries", probe_libraries},
+                               {"optional", probe_parts},
                                {"engine", probe_engine},
                                {"openblas", probe_blas},
                                {"gnuplot", probe_gnuplot},

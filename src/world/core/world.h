@@ -3,7 +3,7 @@
  *   local   one process per worker, shared memory, futex doorbells      world/local/local.c
  *   solo    --workers 0: hub and worker in one loop of one process      world/local/solo.c
  *   sim     virtual time, any number of workers in one process          world/sim/sim.c
- *   mpi     ranks of a launcher, on any number of machines              world/mpi/mpi_world.c
+ *   mpi     ranks of a launcher, on any number of machines              world/mpi/mpi_row.c
  *   seat    programs with their own loop, shared memory or a network    world/seat/seat_world.c
  *   net     `anytime hub` and `anytime work`, on any number of machines  world/net/net_world.c
  *

@@ -15,7 +15,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "world/mpi/mpi_world.h"
+#include "world/core/job_parts.h"
 #include "world/process/alive.h"
 #include "world/process/child.h"
 #include "world/process/signals.h"

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "learn/sparse/sparse.h"
 #include "pace/pace.h"
+#include "world/core/job_parts.h"
 #include "world/mpi/mpi_hub.h"
-#include "world/mpi/mpi_world.h"
 #include "world/process/alive.h"
 
 static const at_ns HEARTBEAT_EVERY = AT_MS(200);

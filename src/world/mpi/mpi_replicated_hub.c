@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "world/core/job_parts.h"
 #include "world/mpi/mpi_hub.h"
 #include "world/mpi/mpi_worker.h"
-#include "world/mpi/mpi_world.h"
 #include "world/process/alive.h"
 #include "world/process/child.h"
 #include "world/process/signals.h"

@@ -9,8 +9,8 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "world/core/job_parts.h"
 #include "world/mpi/mpi_transport.h"
-#include "world/mpi/mpi_world.h"
 #include "world/mpi/param_sender.h"
 #include "world/process/alive.h"
 

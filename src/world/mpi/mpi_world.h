@@ -13,7 +13,6 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "message/message.h"
 #include "world/core/world.h"
 #include "world/process/launcher.h"
 
@@ -48,17 +47,5 @@ void at_mpi_version(char *text, size_t size);
 
 /* Ends this rank's part of the job without ending MPI. True: all ranks are there. */
 bool at_mpi_world_part(const at_launcher *launcher, const at_fail *fail, int *code);
-
-/* Hashes of what must be the same on all ranks. */
-void at_job_parts(const at_world_context *context, uint64_t part[AT_JOB_PARTS]);
-
-/* AT_ERR_USAGE with what differs between a worker that joins and its hub. */
-at_err at_job_compare(const at_worker_note *hello, const uint64_t part[AT_JOB_PARTS],
-                      at_fail *fail);
-
-/* Checks the HELLO of a rank against the parts of rank 0 on `host`. Fails if the rank cannot take
- * part, or differs, and names what differs. */
-at_err at_job_check(const at_worker_note *hello, uint32_t rank, const uint64_t part[AT_JOB_PARTS],
-                    const char *host, at_fail *fail);
 
 #endif

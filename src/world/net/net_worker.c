@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "message/message.h"
+#include "world/core/job_parts.h"
 #include "world/core/local_steps.h"
-#include "world/mpi/mpi_world.h"
 #include "world/net/net_seat.h"
 #include "world/process/alive.h"
 

@@ -2,7 +2,7 @@
  * is that of the seats (world/seat), with the model, data and optimizer of `train`. */
 #include <assert.h>
 
-#include "world/mpi/mpi_world.h"
+#include "world/core/job_parts.h"
 #include "world/net/net_worker.h"
 #include "world/seat/seat_world.h"
 

@@ -37,6 +37,15 @@ def is_sanitized():
     return "sanitizers" in doctor.stdout
 
 
+@functools.cache
+def missing_parts():
+    """Optional libraries that the program is built without."""
+    said = subprocess.run([ANYTIME, "--version"], capture_output=True, text=True, timeout=BOUND,
+                          check=True).stdout
+    line = next((line for line in said.splitlines() if line.startswith("built without: ")), None)
+    return set(line.partition(": ")[2].split(", ")) if line else set()
+
+
 def wait_until(happens, what, bound=BOUND):
     """The first true value of happens(); fails after `bound` seconds."""
     end = time.monotonic() + bound

@@ -4,9 +4,17 @@ import json
 import signal
 import socket
 import subprocess
+import sys
 import urllib.parse
 
 import support
+
+
+def need():
+    """Skips the tests of a script if the program has no dashboard."""
+    if "microhttpd" in support.missing_parts():
+        print("skipped: this anytime is built without microhttpd")
+        sys.exit(77)
 
 
 class Dashboard:
