@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/launch.h"
+#include "cli/output.h"
 #include "cli/verbs/verbs.h"
 #include "world/net/net_worker.h"
 
@@ -30,6 +31,7 @@ static at_err where(const at_parsed *parsed, at_net_join *join, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE,
                            "write `anytime work ADDRESS:PORT --token FILE`, or use --hub-file",
                            "no hub was given");
+    at_warn_exposed_token(join->token_file);
     if (join->token_file) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "use --token FILE with a copy of RUN/token",
                        "no token was given");
