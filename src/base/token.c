@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -69,6 +70,13 @@ at_err at_token_file(const char *path, char token[AT_TOKEN_SIZE], at_fail *fail)
                           "%s: not a token: expected 16 to 64 letters, digits, - and _", path);
     free(bytes);
     return err;
+}
+
+bool at_token_is_exposed(const char *path)
+{
+    struct stat about;
+    assert(path);
+    return stat(path, &about) == 0 && (about.st_mode & 077) != 0;
 }
 
 bool at_token_equal(const char *token, const char *given)

@@ -18,6 +18,9 @@ at_err at_token_make(char token[AT_TOKEN_SIZE], at_fail *fail);
  * missing file is created with a new token, readable by its owner only. */
 at_err at_token_file(const char *path, char token[AT_TOKEN_SIZE], at_fail *fail);
 
+/* True if others than its owner can read or change this file. */
+bool at_token_is_exposed(const char *path);
+
 /* Compares in constant time, so that timing does not reveal how much of `given` was right. */
 bool at_token_equal(const char *token, const char *given);
 

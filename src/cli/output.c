@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/token.h"
+
 enum { DIGITS = 9 };
 
 /* ---- stdout -------------------------------------------------------------------------------- */
@@ -87,4 +89,13 @@ at_err at_plots_write(const char *plots, at_panel_options options, char *names, 
     if (failed.err == AT_ERR_IO || failed.err == AT_ERR_FORMAT) return *fail = failed, failed.err;
     at_plots_warn(&failed);
     return AT_OK;
+}
+
+void at_warn_exposed_token(const char *path)
+{
+    if (!path || !at_token_is_exposed(path)) return;
+    fprintf(stderr,
+            "anytime: warning: other users of this machine can read the token in %s\n"
+            "  hint: chmod 600 %s, and make a new token if they may have done so\n",
+            path, path);
 }

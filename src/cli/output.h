@@ -29,6 +29,9 @@ at_err at_plots_check(const char *plots, at_fail *fail);
 at_err at_plots_write(const char *plots, at_panel_options options, char *names, size_t size,
                       at_fail *fail);
 
+/* Warns on stderr if others can read this token file. NULL: there is none. */
+void at_warn_exposed_token(const char *path);
+
 /* Warns on stderr that plots are missing. */
 void at_plots_warn(const at_fail *failed);
 

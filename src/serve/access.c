@@ -74,6 +74,8 @@ at_access_decision at_access_check(const at_access *access, const at_request *re
     assert(request->path);
     if (!is(request->method, "GET") && !is(request->method, "HEAD"))
         return (at_access_decision){405, "only GET and HEAD are allowed"};
+    if (request->hosts > 1)
+        return (at_access_decision){400, "the request has more than one Host header"};
     if (!is_our_host(access, request->host))
         return (at_access_decision){403, "unknown host name; use the address that anytime printed"};
     if (request->origin && !is_our_origin(request->origin, request->host))

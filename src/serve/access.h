@@ -9,6 +9,7 @@
 #define AT_SERVE_ACCESS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/token.h"
 
@@ -24,6 +25,7 @@ typedef struct at_access {
 typedef struct at_request {
     const char *method, *path;
     const char *host;          /* Host */
+    uint32_t    hosts;         /* number of Host headers */
     const char *origin;        /* Origin: the site of the script */
     const char *site;          /* Sec-Fetch-Site */
     const char *authorization; /* Authorization */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -29,6 +30,24 @@ typedef struct request_state {
     size_t body; /* bytes received and discarded */
 } request_state;
 
+/* Counts the Host headers: a proxy and we might each use another one of two. */
+static enum MHD_Result count_host(void *self, enum MHD_ValueKind kind, const char *key,
+                                  const char *value)
+{
+    (void)kind;
+    (void)value;
+    uint32_t *count = self;
+    *count += strcasecmp(key, "Host") == 0;
+    return MHD_YES;
+}
+
+static uint32_t hosts_of(struct MHD_Connection *connection)
+{
+    uint32_t count = 0;
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &count);
+    return count;
+}
+
 static at_request read_request(const at_server *server, struct MHD_Connection *connection,
                                const char *method, const char *path)
 {
@@ -37,6 +56,7 @@ static at_request read_request(const at_server *server, struct MHD_Connection *c
     return (at_request){
         .method = method,
         .path = path,
+        .hosts = hosts_of(connection),
         .host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host"),
         .origin = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Origin"),
         .site = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site"),
@@ -80,6 +100,7 @@ static enum MHD_Result on_request(void *self, struct MHD_Connection *connection,
         return r->body <= BODY_SIZE_MAX ? MHD_YES : MHD_NO;
     }
     at_server *server = self;
+    at_clients_answering(&server->clients, connection);
     at_request request = read_request(server, connection, method, path);
     return reply_to(server, connection, &request);
 }
@@ -87,11 +108,16 @@ static enum MHD_Result on_request(void *self, struct MHD_Connection *connection,
 static void on_request_end(void *self, struct MHD_Connection *connection, void **state,
                            enum MHD_RequestTerminationCode why)
 {
-    (void)self;
-    (void)connection;
     (void)why;
+    at_clients_answered(&((at_server *)self)->clients, connection);
     free(*state);
     *state = NULL;
+}
+
+static void notify_connection(void *self, struct MHD_Connection *connection, void **context,
+                              enum MHD_ConnectionNotificationCode code)
+{
+    at_clients_notify(self, connection, context, (int)code);
 }
 
 /* ---- open and close ------------------------------------------------------------------------- */
@@ -121,7 +147,8 @@ static at_err listen_at(at_server *server, at_fail *fail)
     errno = 0;
     server->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, server, MHD_OPTION_NOTIFY_COMPLETED, on_request_end,
-        server, MHD_OPTION_SOCK_ADDR, (const struct sockaddr *)&address->socket,
+        server, MHD_OPTION_NOTIFY_CONNECTION, notify_connection, &server->clients,
+        MHD_OPTION_SOCK_ADDR, (const struct sockaddr *)&address->socket,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)AT_SERVER_CLIENTS_MAX,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, address->loopback ? 0u : (unsigned)CLIENTS_PER_HOST,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CLIENT_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT,
@@ -233,7 +260,8 @@ void at_server_run(at_server *server, bool (*stop)(void))
             next = server->now + (more ? 0 : poll_interval);
             at_event_streams_wake(server);
         }
-        serve(server, next);
+        at_ns deadline = at_clients_check(&server->clients, server->now);
+        serve(server, deadline < next ? deadline : next);
     }
     shut_down(server);
 }

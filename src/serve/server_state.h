@@ -11,6 +11,13 @@ struct MHD_Daemon;
 struct MHD_Response;
 
 typedef struct at_event_stream at_event_stream;
+typedef struct at_client       at_client;
+
+/* Connections whose request is not complete, oldest last. */
+typedef struct at_clients {
+    at_client *newest, *oldest;
+    size_t     waiting;
+} at_clients;
 
 /* Clients usually request the same update, so it is built once. */
 typedef struct at_cached_response {
@@ -27,6 +34,7 @@ struct at_server {
     at_cached_response cached[AT_SERVER_RUNS_MAX];
     size_t             count;
 
+    at_clients       clients;
     uint64_t         revision; /* increases whenever any run has new data */
     at_ns            now;      /* of the current iteration */
     bool             stopping;
@@ -50,6 +58,19 @@ at_reply at_response_refuse(unsigned status, const char *text);
 
 /* Releases the cached responses. */
 void at_responses_forget(at_server *server);
+
+/* ---- clients.c ------------------------------------------------------------------------------ */
+
+/* For the library: a connection begins or ends. */
+void at_clients_notify(void *clients, struct MHD_Connection *connection, void **context, int code);
+
+/* Its request is complete, and its deadline ends; its answer is complete, and the next one begins.
+ */
+void at_clients_answering(at_clients *clients, struct MHD_Connection *connection);
+void at_clients_answered(at_clients *clients, struct MHD_Connection *connection);
+
+/* Closes connections whose deadline has passed; returns the next deadline. */
+at_ns at_clients_check(at_clients *clients, at_ns now);
 
 /* ---- stream.c ------------------------------------------------------------------------------- */
 

@@ -52,6 +52,7 @@ static void begin_round(at_worker *worker, at_ns now)
     worker->newer = worker->abandon = worker->abandon_returned = worker->ordered = false;
     worker->micro = 0;
     worker->work = (at_work){.round = order->round};
+    worker->has_begun = true;
     at_cut_begin(&worker->cut, order, worker->deadline, worker->plan->micro_batch,
                  worker->plan->cut_after);
     if (worker->plan->own_batches) at_cut_own(&worker->cut);
@@ -88,6 +89,27 @@ static void abandon(at_worker *worker, at_ns now)
 
 /* ---- events --------------------------------------------------------------------------------- */
 
+/* A pause names the round after the one that it lets the worker finish. If that one was never
+ * begun, the pause has replaced its order: transports keep only the newest. */
+static bool has_missed_order(const at_worker *worker, const at_order *order)
+{
+    bool idle = worker->state == AT_WORKER_WAITING ||
+                (worker->state == AT_WORKER_SENDING && !worker->continues);
+    if (!idle || worker->leaving || order->round == 0) return false;
+    return !worker->has_begun || worker->work.round < order->round - 1;
+}
+
+static void on_pause(at_worker *worker, const at_order *order, at_ns now)
+{
+    assert(order->pause);
+    if (!has_missed_order(worker, order)) return;
+    worker->order.round = order->round - 1;
+    if (worker->state == AT_WORKER_WAITING)
+        begin_round(worker, now);
+    else
+        worker->ordered = true;
+}
+
 static void on_order(at_worker *worker, const at_worker_event *event)
 {
     const at_order *order = &event->order;
@@ -97,6 +119,7 @@ static void on_order(at_worker *worker, const at_worker_event *event)
     if (order->then && worker->plan->then) worker->plan = worker->plan->then;
     worker->order = *order;
     worker->order.round = round;
+    if (order->pause) on_pause(worker, order, event->now);
     if (order->pause || worker->leaving) return;
     if (worker->state == AT_WORKER_WAITING)
         begin_round(worker, event->now);

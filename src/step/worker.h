@@ -83,6 +83,7 @@ typedef struct at_worker {
     bool            ordered;   /* the next order came before the report was handed over */
     bool            continues; /* the report being sent announces a round without an order */
     bool            leaving;   /* ordered to leave while busy */
+    bool            has_begun; /* a round, in this process */
     /* The current round. */
     uint64_t version;           /* of the installed parameters */
     bool     newer;             /* newer ones are available */

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """The server of `anytime watch`: responses, access control and robustness."""
 import json
+import os
+import pathlib
 import random
 import re
 import resource
@@ -121,6 +123,33 @@ class Responses(dashboard.TestCase):
             self.assertEqual(board.stop(), support.DONE)
         self.assertEqual(tokens[0], tokens[1])
         self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+
+    def test_a_token_that_others_can_read_gives_a_warning(self):
+        path = self.folder / "token"
+        path.write_text("a" * 32 + "\n")
+        for mode, warns in ((0o644, True), (0o600, False)):
+            path.chmod(mode)
+            board = self.watch(self.run_folder, options=("--token", path))
+            self.assertEqual(board.stop(), support.DONE)
+            self.assertEqual("can read the token" in board.err(), warns, board.err())
+
+    def test_open_shows_no_token_to_other_users(self):
+        """A browser is led to the address by a private file, because arguments are public."""
+        tools, said = self.folder / "bin", self.folder / "opened"
+        tools.mkdir()
+        (tools / "xdg-open").write_text(
+            f'#!/bin/sh\necho "$1" > {said}.tmp\ncp -p "$1" {said}.html\nmv {said}.tmp {said}\n')
+        (tools / "xdg-open").chmod(0o755)
+        board = self.watch(self.run_folder, options=("--open",),
+                           env={"PATH": f"{tools}:{os.environ['PATH']}",
+                                "XDG_RUNTIME_DIR": str(self.folder)})
+        support.wait_until(said.exists, "the browser was opened")
+        path = pathlib.Path(said.read_text().strip())
+        self.assertNotIn(board.token, str(path))
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        self.assertIn(f"url=http://127.0.0.1:{board.port}/?token={board.token}", path.read_text())
+        self.assertEqual(board.stop(), support.DONE)
+        self.assertFalse(path.exists(), "it is removed with the dashboard")
 
     def test_several_runs_are_served(self):
         other = self.train(*FINISHED, "--strategy", "amb").folder
@@ -356,6 +385,35 @@ class Load(dashboard.TestCase):
         for connection in silent:
             connection.close()
         self.assertTrue(board.is_alive())
+
+    def test_slow_requests_do_not_keep_others_out(self):
+        """More connections than there are places, each with half a request."""
+        board = self.watch(self.train(*FINISHED).folder)
+        self.wait_known_steps(board, 30)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (2048, resource.getrlimit(
+            resource.RLIMIT_NOFILE)[1]))
+        slow = []
+        for _ in range(700):
+            connection = board.connect()
+            connection.sendall(b"GET / HTTP/1.1\r\nHo")
+            slow.append(connection)
+        for _ in range(20):
+            self.assertEqual(board.get("/api/runs")[0], 200)
+        slow[0].settimeout(support.BOUND)
+        self.assertEqual(slow[0].recv(1), b"", "the oldest was closed")
+        for connection in slow:
+            connection.close()
+        self.assertTrue(board.is_alive())
+
+    def test_two_host_headers_are_refused(self):
+        board = self.watch(self.train(*FINISHED).folder)
+        for hosts, status in (("Host: localhost\r\n", b"200"),
+                              ("Host: localhost\r\nHost: evil.example\r\n", b"400"),
+                              ("Host: evil.example\r\nhost: localhost\r\n", b"400")):
+            connection = board.connect()
+            connection.sendall(f"GET /api/runs HTTP/1.1\r\n{hosts}Authorization: Bearer "
+                               f"{board.token}\r\n\r\n".encode())
+            self.assertIn(status, self.first_bytes(connection), hosts)
 
     def test_too_many_streams_are_refused(self):
         board = self.watch(self.train(*FINISHED).folder)

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "cli/launch.h"
 #include "cli/options/inherit.h"
+#include "cli/output.h"
 #include "cli/verbs/run.h"
 #include "cli/verbs/train.h"
 #include "cli/verbs/verbs.h"
@@ -38,6 +39,7 @@ at_err at_announce_hub(const at_parsed *parsed, const at_seat_hub *hub, at_fail 
     const at_settings *s = &parsed->settings;
     char               address[AT_NET_TEXT_SIZE], line[AT_NET_TEXT_SIZE + 1];
     reachable(hub->address, address);
+    at_warn_exposed_token(s->token);
     if (!s->quiet)
         fprintf(stderr, "anytime: workers can join at %s with the token in %s\n", address,
                 hub->token_path);

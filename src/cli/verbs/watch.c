@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -34,6 +35,7 @@ static at_err open_server(const at_settings *s, const char *const *folders, size
     at_server_options options = {.token = token, .folders = folders, .count = count};
     AT_TRY(at_address_parse(s->listen, &options.address, fail));
     AT_TRY(s->token ? at_token_file(s->token, token, fail) : at_token_make(token, fail));
+    at_warn_exposed_token(s->token);
     return at_server_open(&options, server, fail);
 }
 
@@ -46,15 +48,49 @@ static void warn_if_public(const at_settings *s)
                     "encrypted; anyone with its address can read these runs\n");
 }
 
-/* Opens the address in a browser, if possible. */
-static void open_browser(const char *url)
+/* Names a private file whose only purpose is to lead a browser to the address: the arguments of a
+ * process can be read by everybody on this machine, and the address contains the token. */
+static bool write_redirect(const char *url, char *path, size_t size)
+{
+    const char *folder = getenv("XDG_RUNTIME_DIR");
+    if (!folder || !folder[0]) folder = getenv("TMPDIR");
+    if (!folder || !folder[0]) folder = "/tmp";
+    int used = snprintf(path, size, "%s/anytime-XXXXXX.html", folder);
+    if (used < 0 || (size_t)used >= size) return false;
+    int fd = mkostemps(path, 5, O_CLOEXEC); /* mode 0600 */
+    if (fd < 0) return false;
+    bool written = dprintf(fd,
+                           "<!doctype html><meta charset=utf-8><title>anytime</title>\n"
+                           "<meta http-equiv=refresh content=\"0; url=%s\">\n"
+                           "<a href=\"%s\">Dashboard</a>\n",
+                           url, url) > 0;
+    close(fd);
+    if (!written) unlink(path);
+    return written;
+}
+
+static void remove_redirect(char path[AT_REDIRECT_SIZE])
+{
+    if (path[0]) unlink(path);
+    path[0] = '\0';
+}
+
+/* Opens the address in a browser, if possible. `path` gets the name of a file that must be
+ * removed; "": there is none. */
+static void open_browser(const char *url, char path[AT_REDIRECT_SIZE])
 {
     pid_t pid;
-    char  program[] = "xdg-open", argument[AT_SERVER_URL_SIZE];
-    snprintf(argument, sizeof argument, "%s", url);
-    char *arguments[] = {program, argument, NULL};
-    if (posix_spawnp(&pid, program, NULL, NULL, arguments, environ) != 0)
-        fprintf(stderr, "anytime: note: xdg-open was not found; open the address yourself\n");
+    char  program[] = "xdg-open";
+    char *arguments[] = {program, path, NULL};
+    if (!write_redirect(url, path, AT_REDIRECT_SIZE)) {
+        path[0] = '\0';
+        fprintf(stderr, "anytime: note: cannot write a file for the browser; open the address "
+                        "yourself\n");
+        return;
+    }
+    if (posix_spawnp(&pid, program, NULL, NULL, arguments, environ) == 0) return;
+    fprintf(stderr, "anytime: note: xdg-open was not found; open the address yourself\n");
+    remove_redirect(path);
 }
 
 /* ---- anytime watch --------------------------------------------------------------------------- */
@@ -79,7 +115,7 @@ static void note_missing(const at_parsed *parsed)
             fprintf(stderr, "anytime: %s does not exist yet; waiting for it\n", parsed->word[i]);
 }
 
-static at_err print_address(const at_parsed *parsed, const char *url, at_fail *fail)
+static at_err print_address(const at_parsed *parsed, const char *url, char *redirect, at_fail *fail)
 {
     if (parsed->settings.json) {
         json_t *runs = json_array();
@@ -92,7 +128,7 @@ static at_err print_address(const at_parsed *parsed, const char *url, at_fail *f
             fprintf(stderr, "anytime: press Ctrl-C to stop the dashboard\n");
     }
     if (fflush(stdout)) return at_fail_set(fail, AT_ERR_IO, NULL, "cannot write to stdout");
-    if (parsed->settings.open) open_browser(url);
+    if (parsed->settings.open) open_browser(url, redirect);
     return AT_OK;
 }
 
@@ -100,14 +136,15 @@ static at_err serve(const at_parsed *parsed, at_fail *fail)
 {
     at_server *server;
     at_bell    bell = {0};
-    char       url[AT_SERVER_URL_SIZE];
+    char       url[AT_SERVER_URL_SIZE], redirect[AT_REDIRECT_SIZE] = "";
     AT_TRY(open_server(&parsed->settings, parsed->word, parsed->words, &server, fail));
     warn_if_public(&parsed->settings);
     note_missing(parsed);
     at_server_url(server, url);
     at_signals_open(&bell);
-    at_err err = print_address(parsed, url, fail);
+    at_err err = print_address(parsed, url, redirect, fail);
     if (!err) at_server_run(server, at_signals_stop);
+    remove_redirect(redirect);
     at_signals_close();
     at_server_close(server);
     return err;
@@ -190,11 +227,11 @@ static at_err read_answer(int fd, server_answer *answer, at_fail *fail)
                        answer->text);
 }
 
-static void print_url(const at_settings *s, const char *url)
+static void print_url(const at_settings *s, const char *url, char *redirect)
 {
     fprintf(stderr, "anytime: dashboard at %s\n", url);
     warn_if_public(s);
-    if (s->open) open_browser(url);
+    if (s->open) open_browser(url, redirect);
 }
 
 at_err at_watch_start(at_watch *watch, const at_parsed *parsed, const char *folder, at_fail *fail)
@@ -213,12 +250,13 @@ at_err at_watch_start(at_watch *watch, const at_parsed *parsed, const char *fold
     if (err)
         at_watch_end(watch);
     else
-        print_url(&parsed->settings, answer.url);
+        print_url(&parsed->settings, answer.url, watch->redirect);
     return err;
 }
 
 void at_watch_end(at_watch *watch)
 {
+    remove_redirect(watch->redirect);
     if (watch->pid <= 0) return;
     kill(watch->pid, SIGTERM);
     while (waitpid(watch->pid, NULL, 0) < 0 && errno == EINTR) continue;

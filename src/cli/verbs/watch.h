@@ -6,8 +6,11 @@
 
 #include "cli/options/options.h"
 
+enum { AT_REDIRECT_SIZE = 300 };
+
 typedef struct at_watch {
-    pid_t pid; /* 0: no dashboard */
+    pid_t pid;                        /* 0: no dashboard */
+    char  redirect[AT_REDIRECT_SIZE]; /* file that leads a browser to it; "": none */
 } at_watch;
 
 /* With --watch, starts the server and prints its address to stderr. It reads what the run writes to

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/launch.h"
+#include "cli/output.h"
 #include "cli/verbs/verbs.h"
 #include "net/address.h"
 #include "world/net/net_worker.h"
@@ -43,6 +44,7 @@ static at_err where(const at_parsed *parsed, char hub[AT_NET_LIST_SIZE], at_net_
                           .reconnect = s->reconnect,
                           .say = s->quiet ? NULL : say};
     AT_TRY(find_hub(parsed, hub, fail));
+    at_warn_exposed_token(join->token_file);
     if (join->token_file) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "use --token FILE with a copy of RUN/token",
                        "no token was given");

@@ -1,6 +1,7 @@
 """A dashboard under test: `anytime watch` as a process, and helpers for requests to it."""
 import http.client
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -20,12 +21,13 @@ def need():
 class Dashboard:
     """`anytime watch` of some folders; close() ends it."""
 
-    def __init__(self, folders, *options, err_path):
+    def __init__(self, folders, *options, err_path, env=None):
         self.command = [support.ANYTIME, "watch", *map(str, folders), *map(str, options)]
         self.err_path = err_path
         with open(err_path, "wb") as err:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL,
-                                            stdout=subprocess.PIPE, stderr=err, text=True)
+                                            stdout=subprocess.PIPE, stderr=err, text=True,
+                                            env={**os.environ, **(env or {})})
         self.set_url(self.process.stdout.readline().strip())
 
     def set_url(self, url):
@@ -94,8 +96,8 @@ class Dashboard:
 class TestCase(support.TestCase):
     """A test with dashboards."""
 
-    def watch(self, *folders, options=()):
-        board = Dashboard(folders, *options, err_path=self.folder / "watch.err")
+    def watch(self, *folders, options=(), env=None):
+        board = Dashboard(folders, *options, err_path=self.folder / "watch.err", env=env)
         self.addCleanup(board.close)
         return board
 

@@ -248,6 +248,31 @@ static void a_self_starting_worker_counts_its_rounds_and_takes_new_amounts(void 
                                "[  32] 2 > compute round 6: 8 samples until 52\n");
 }
 
+/* A transport keeps only the newest order, so a pause may replace the order to start. */
+static void a_pause_that_replaced_an_order_starts_its_round(void **state)
+{
+    (void)state;
+    sit_down("finish", "free");
+    order(0, (at_order){.round = 5, .pause = true});
+    assert_int_equal(fixture_.worker.state, AT_WORKER_SLEEPING);
+    assert_int_equal(fixture_.worker.work.round, 4);
+    assert_false(fixture_.worker.order.again);
+}
+
+static void a_pause_that_comes_twice_starts_nothing(void **state)
+{
+    (void)state;
+    sit_down("finish", "free");
+    order(0, (at_order){.round = 4, .again = true, .samples_max = 8});
+    order(1, (at_order){.round = 5, .pause = true});
+    happens(2, AT_WORKER_AWAKE);
+    feed(10, (at_worker_event){.kind = AT_WORKER_MICRO_DONE, .samples = 8, .took = AT_MS(8)});
+    happens(11, AT_WORKER_SENT);
+    assert_int_equal(fixture_.worker.state, AT_WORKER_WAITING);
+    order(12, (at_order){.round = 5, .pause = true});
+    assert_int_equal(fixture_.worker.state, AT_WORKER_WAITING);
+}
+
 static void a_pause_between_two_micro_batches_ends_self_starting_with_this_round(void **state)
 {
     (void)state;
@@ -385,6 +410,8 @@ int main(void)
         cmocka_unit_test(it_leaves_a_computation_after_the_micro_batch_and_reports_what_it_drew),
         cmocka_unit_test(it_leaves_when_its_report_is_handed_over),
         cmocka_unit_test(a_self_starting_worker_counts_its_rounds_and_takes_new_amounts),
+        cmocka_unit_test(a_pause_that_replaced_an_order_starts_its_round),
+        cmocka_unit_test(a_pause_that_comes_twice_starts_nothing),
         cmocka_unit_test(a_pause_between_two_micro_batches_ends_self_starting_with_this_round),
         cmocka_unit_test(finish_ignores_newer_versions),
         cmocka_unit_test(abandon_voids_the_computation_and_reports_it),
