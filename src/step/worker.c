@@ -114,8 +114,10 @@ static void on_order(at_worker *worker, const at_worker_event *event)
 {
     const at_order *order = &event->order;
     assert(!order->leave);
-    /* A self-starting worker keeps counting its own rounds; an order only changes the amounts. */
-    uint64_t round = worker->order.again ? worker->order.round : order->round;
+    /* A self-starting worker keeps counting its own rounds; an order only changes the amounts. The
+     * hub may be several reports behind, and so may its pauses. */
+    bool     counts = worker->order.again || order->pause;
+    uint64_t round = counts ? worker->order.round : order->round;
     if (order->then && worker->plan->then) worker->plan = worker->plan->then;
     worker->order = *order;
     worker->order.round = round;

@@ -239,8 +239,8 @@ class Strangers(TestCase):
 # Of a report, as in src/message/message.c: offset and format.
 FIELDS = {"incarnation": (12, "<I"), "slot": (16, "<I"), "sequence": (20, "<Q"),
           "round": (28, "<Q"), "version": (36, "<Q"), "samples": (44, "<I"),
-          "loss": (52, "<d"), "compute": (60, "<q"), "overshoot": (76, "<q"), "drawn": (108, "<Q"),
-          "floats": (116, "<Q")}
+          "loss": (56, "<d"), "compute": (64, "<q"), "overshoot": (80, "<q"), "drawn": (112, "<Q"),
+          "floats": (120, "<Q")}
 
 
 class Relay:

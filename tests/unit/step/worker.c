@@ -273,6 +273,22 @@ static void a_pause_that_comes_twice_starts_nothing(void **state)
     assert_int_equal(fixture_.worker.state, AT_WORKER_WAITING);
 }
 
+/* On a slow network the hub may be several reports behind a worker that starts by itself. */
+static void a_late_pause_does_not_turn_the_count_of_rounds_back(void **state)
+{
+    (void)state;
+    sit_down("finish", "free");
+    order(0, (at_order){.round = 4, .again = true, .samples_max = 8});
+    happens(1, AT_WORKER_AWAKE);
+    order(2, (at_order){.round = 3, .pause = true});
+    order(3, (at_order){.round = 2, .pause = true});
+    feed(10, (at_worker_event){.kind = AT_WORKER_MICRO_DONE, .samples = 8, .took = AT_MS(8)});
+    happens(11, AT_WORKER_SENT);
+    order(12, (at_order){.round = 5, .pause = true});
+    assert_int_equal(fixture_.worker.state, AT_WORKER_WAITING);
+    assert_int_equal(fixture_.worker.order.round, 4);
+}
+
 static void a_pause_between_two_micro_batches_ends_self_starting_with_this_round(void **state)
 {
     (void)state;
@@ -412,6 +428,7 @@ int main(void)
         cmocka_unit_test(a_self_starting_worker_counts_its_rounds_and_takes_new_amounts),
         cmocka_unit_test(a_pause_that_replaced_an_order_starts_its_round),
         cmocka_unit_test(a_pause_that_comes_twice_starts_nothing),
+        cmocka_unit_test(a_late_pause_does_not_turn_the_count_of_rounds_back),
         cmocka_unit_test(a_pause_between_two_micro_batches_ends_self_starting_with_this_round),
         cmocka_unit_test(finish_ignores_newer_versions),
         cmocka_unit_test(abandon_voids_the_computation_and_reports_it),
