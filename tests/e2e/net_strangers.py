@@ -112,6 +112,7 @@ class Rogue(net.TestCase):
         context.load_cert_chain(certificate, key)
         token = self.folder / "token"
         token.write_text("0123456789abcdef0123456789abcdef\n")
+        token.chmod(0o600)
         address, thread, happened = self.serve(context)
         ended = self.anytime("work", address, "--token", token, code=support.USAGE)
         self.assert_complaint(ended, "token")
