@@ -8,27 +8,22 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEMPORARY_TRIES_MAX = 1000 };
+#include "base/disk.h"
 
-/* Length of the folder part of a path: "a/" of "a/b", "" of "b". */
-static size_t folder_size(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? (size_t)(slash - path) + 1 : 0;
-}
+enum { TEMPORARY_TRIES_MAX = 1000 };
 
 /* Opens a new file in path's folder and stores its name in *temporary (freed by the caller). Not
  * mkstemp, which ignores the umask and makes the file private to its owner. */
 static int open_temporary(const char *path, char **temporary)
 {
-    int folder = (int)folder_size(path);
+    int folder = (int)at_file_folder_size(path);
     for (int i = 0; i < TEMPORARY_TRIES_MAX; i++) {
         if (asprintf(temporary, "%.*s.anytime-%ld-%d.tmp", folder, path, (long)getpid(), i) < 0) {
             *temporary = NULL;
             errno = ENOMEM;
             return -1;
         }
-        int fd = open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        int fd = at_disk->open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0) return fd;
         int error = errno;
         free(*temporary);
@@ -42,7 +37,7 @@ static int open_temporary(const char *path, char **temporary)
 static int write_all(int fd, const unsigned char *bytes, size_t size)
 {
     while (size > 0) {
-        ssize_t done = write(fd, bytes, size);
+        ssize_t done = at_disk->write(fd, bytes, size);
         if (done < 0 && errno == EINTR) continue;
         if (done < 0) return errno;
         assert((size_t)done <= size);
@@ -50,20 +45,6 @@ static int write_all(int fd, const unsigned char *bytes, size_t size)
         size -= (size_t)done;
     }
     return 0;
-}
-
-/* Makes the rename durable. A file system that cannot sync a folder is not an error. */
-static int sync_folder(const char *path)
-{
-    size_t size = folder_size(path);
-    char  *folder = size ? strndup(path, size) : strdup(".");
-    if (!folder) return ENOMEM;
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    free(folder);
-    if (fd < 0) return 0; /* a folder may be writable but not readable */
-    int error = fsync(fd) ? errno : 0;
-    close(fd);
-    return error == EINVAL || error == ENOSYS ? 0 : error;
 }
 
 static void release(at_atomic_file *file)
@@ -111,9 +92,9 @@ void at_atomic_file_seal(at_atomic_file *file)
 static int finish(at_atomic_file *file)
 {
     int error = file->error;
-    if (!error && fsync(file->fd)) error = errno;
-    if (close(file->fd) && !error) error = errno;
-    if (!error && rename(file->temporary, file->path)) error = errno;
+    if (!error && at_disk->fsync(file->fd)) error = errno;
+    if (at_disk->close(file->fd) && !error) error = errno;
+    if (!error && at_disk->rename(file->temporary, file->path)) error = errno;
     return error;
 }
 
@@ -123,9 +104,9 @@ at_err at_atomic_file_commit(at_atomic_file *file, at_fail *fail)
     assert(!file->sealed); /* at_atomic_file_seal was not called */
     int error = finish(file);
     if (error)
-        unlink(file->temporary);
+        at_disk->unlink(file->temporary);
     else
-        error = sync_folder(file->path);
+        error = at_file_sync_folder(file->path);
     at_err err = error ? at_file_error("write", file->path, error, fail) : AT_OK;
     release(file);
     return err;

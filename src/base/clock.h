@@ -9,6 +9,12 @@
 /* Monotonic time with an arbitrary zero. */
 at_ns at_clock_now(void);
 
+typedef at_ns at_clock(void);
+
+/* For tests in virtual time: at_clock_now asks this function instead of the machine; NULL: the
+ * machine again. */
+void at_clock_use(at_clock *clock);
+
 /* Seconds since 1970, for time stamps in files; not for measuring durations. */
 double at_clock_date(void);
 

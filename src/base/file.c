@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/atomic_file.h"
+#include "base/disk.h"
 
 enum { READ_SIZE_FIRST = 65536 }; /* when the size is not known in advance, as for a pipe */
 
@@ -44,7 +44,7 @@ static ssize_t read_some(int fd, unsigned char *bytes, size_t size)
 {
     assert(size > 0); /* 0 would look like the end of the file */
     ssize_t got;
-    do got = read(fd, bytes, size);
+    do got = at_disk->read(fd, bytes, size);
     while (got < 0 && errno == EINTR);
     return got;
 }
@@ -70,7 +70,7 @@ static at_err read_all(int fd, const char *path, size_t size_max, unsigned char 
     assert(!*bytes && *size == 0);
     struct stat info;
     size_t      room = 0;
-    if (fstat(fd, &info)) return at_file_error("read", path, errno, fail);
+    if (at_disk->fstat(fd, &info)) return at_file_error("read", path, errno, fail);
     if (S_ISREG(info.st_mode) && info.st_size > 0 && (uintmax_t)info.st_size <= size_max) {
         room = (size_t)info.st_size + 2; /* one to detect the end, one for the zero */
         *bytes = malloc(room);
@@ -93,7 +93,7 @@ static at_err read_all(int fd, const char *path, size_t size_max, unsigned char 
 static at_err open_to_read(const char *path, int *fd, at_fail *fail)
 {
     assert(path);
-    *fd = open(path, O_RDONLY | O_CLOEXEC);
+    *fd = at_disk->open(path, O_RDONLY | O_CLOEXEC, 0);
     if (*fd >= 0) return AT_OK;
     if (errno == ENOENT || errno == ENOTDIR)
         return at_fail_set(fail, AT_ERR_MISSING, "check the spelling of the path",
@@ -110,7 +110,7 @@ at_err at_file_read(const char *path, size_t size_max, unsigned char **bytes, si
     int fd;
     AT_TRY(open_to_read(path, &fd, fail));
     at_err err = read_all(fd, path, size_max, bytes, size, fail);
-    close(fd);
+    at_disk->close(fd);
     if (err) {
         free(*bytes);
         *bytes = NULL;
@@ -128,13 +128,33 @@ at_err at_file_write(const char *path, const void *bytes, size_t size, at_fail *
     return at_atomic_file_commit(&file, fail);
 }
 
+size_t at_file_folder_size(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+int at_file_sync_folder(const char *path)
+{
+    size_t size = at_file_folder_size(path);
+    char  *folder = size ? strndup(path, size) : strdup(".");
+    if (!folder) return ENOMEM;
+    int fd = at_disk->open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    int error = fd < 0 ? errno : 0;
+    free(folder);
+    if (fd < 0) return error == EACCES ? 0 : error; /* it may be writable but not readable */
+    error = at_disk->fsync(fd) ? errno : 0;
+    at_disk->close(fd);
+    return error == EINVAL || error == ENOSYS ? 0 : error;
+}
+
 /* Creates one folder unless it exists. Returns an errno. */
 static int make_one_folder(const char *path)
 {
-    if (mkdir(path, 0777) == 0) return 0;
+    if (at_disk->mkdir(path, 0777) == 0) return at_file_sync_folder(path);
     int         error = errno;
     struct stat info;
-    if (stat(path, &info)) return error;
+    if (at_disk->stat(path, &info)) return error;
     return S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
 }
 
@@ -171,8 +191,9 @@ at_err at_file_new_folder(const char *path, bool *exists, at_fail *fail)
     int error = ENOENT;
     for (int i = 0; i < TRIES_MAX && error == ENOENT; i++) {
         error = make_parents(path);
-        if (!error && mkdir(path, 0777)) error = errno;
+        if (!error && at_disk->mkdir(path, 0777)) error = errno;
     }
+    if (!error) error = at_file_sync_folder(path);
     *exists = error == EEXIST;
     return error ? at_file_error("create folder", path, error, fail) : AT_OK;
 }
@@ -253,6 +274,6 @@ at_err at_file_digest(const char *path, unsigned char digest[32], at_fail *fail)
         at_digest_end(&hash, digest);
     }
     free(buffer);
-    close(fd);
+    at_disk->close(fd);
     return error ? at_file_error("read", path, error, fail) : AT_OK;
 }

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/arena.h"
+#include "base/disk.h"
 #include "base/file.h"
 #include "model_io/checkpoint.h"
 
@@ -121,8 +121,8 @@ static at_err choose(const char *run, char path[AT_SAFETENSORS_PATH_SIZE],
     struct stat model, checkpoint;
     int         length = snprintf(path, AT_SAFETENSORS_PATH_SIZE, "%s/model.safetensors", run);
     if (length < 0 || length >= AT_SAFETENSORS_PATH_SIZE) return too_long(run, fail);
-    bool exists = stat(path, &model) == 0;
-    if (!saved->path[0] || stat(saved->path, &checkpoint) != 0) return AT_OK;
+    bool exists = at_disk->stat(path, &model) == 0;
+    if (!saved->path[0] || at_disk->stat(saved->path, &checkpoint) != 0) return AT_OK;
     if (exists && !is_newer(&checkpoint, &model)) return AT_OK;
     snprintf(path, AT_SAFETENSORS_PATH_SIZE, "%s", saved->path);
     if (note) snprintf(note, AT_SAFETENSORS_NOTE_SIZE, "%s", saved->damaged);
@@ -138,13 +138,13 @@ at_err at_safetensors_newest(const char *source, char path[AT_SAFETENSORS_PATH_S
     assert(source && path);
     if (note) note[0] = '\0';
     if (strlen(source) >= AT_SAFETENSORS_PATH_SIZE) return too_long(source, fail);
-    if (stat(source, &status) != 0 || !S_ISDIR(status.st_mode)) {
+    if (at_disk->stat(source, &status) != 0 || !S_ISDIR(status.st_mode)) {
         snprintf(path, AT_SAFETENSORS_PATH_SIZE, "%s", source);
         return AT_OK;
     }
     at_err found = at_checkpoint_open(source, &saved, &none);
     at_err err = choose(source, path, &saved, note, fail);
-    if (!err && found == AT_ERR_FORMAT && stat(path, &status) != 0) {
+    if (!err && found == AT_ERR_FORMAT && at_disk->stat(path, &status) != 0) {
         if (fail) *fail = none; /* all checkpoints are damaged */
         err = found;
     }
@@ -176,12 +176,12 @@ static at_err open_file(reader *r, char path[AT_SAFETENSORS_PATH_SIZE])
     struct stat status;
     AT_TRY(at_safetensors_newest(r->path, path, NULL, r->fail));
     r->path = path;
-    r->file = fopen(r->path, "rb");
+    r->file = at_disk->stream(r->path);
     if (!r->file && errno == ENOENT)
         return at_fail_set(r->fail, AT_ERR_MISSING, "use a .safetensors file or a run folder",
                            "%s: no such file", r->path);
     if (!r->file) return at_file_error("read", r->path, errno, r->fail);
-    if (fstat(fileno(r->file), &status) || !S_ISREG(status.st_mode))
+    if (at_disk->stat(r->path, &status) || !S_ISREG(status.st_mode))
         return at_fail_set(r->fail, AT_ERR_IO, "use a .safetensors file or a run folder",
                            "%s: not a regular file", r->path);
     r->data_size = (uint64_t)status.st_size;

@@ -8,9 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
+
+#include "base/disk.h"
 
 enum { NUMBER_SIZE = 32 }; /* longest number in decimal, with room to spare */
 
@@ -68,7 +67,7 @@ static bool is_disk_short(const at_append_file *file, size_t size)
 {
     struct statvfs disk;
     uint64_t       kept = atomic_load(&reserve);
-    if (kept == 0 || fstatvfs(file->fd, &disk)) return false;
+    if (kept == 0 || at_disk->fstatvfs(file->fd, &disk)) return false;
     return (uint64_t)disk.f_bavail * disk.f_frsize < kept + size;
 }
 
@@ -76,7 +75,7 @@ static void write_out(at_append_file *file, const char *bytes, size_t left)
 {
     if (left > 0 && !file->error && is_disk_short(file, left)) stop(file, ENOSPC, true);
     while (left > 0 && !file->error) {
-        ssize_t done = write(file->fd, bytes, left);
+        ssize_t done = at_disk->write(file->fd, bytes, left);
         if (done < 0 && errno == EINTR) continue;
         if (done < 0) {
             stop(file, errno, false);
@@ -108,11 +107,11 @@ static int inspect_existing(at_append_file *file, bool lines)
 {
     assert(file->used == 0);
     struct stat info;
-    if (fstat(file->fd, &info)) return errno;
+    if (at_disk->fstat(file->fd, &info)) return errno;
     file->fresh = info.st_size == 0;
     char last = '\n';
     if (!lines || !S_ISREG(info.st_mode) || file->fresh) return 0;
-    if (pread(file->fd, &last, 1, info.st_size - 1) != 1) return errno ? errno : EIO;
+    if (at_disk->pread(file->fd, &last, 1, info.st_size - 1) != 1) return errno ? errno : EIO;
     if (last != '\n') at_append_file_byte(file, '\n');
     return 0;
 }
@@ -133,7 +132,7 @@ at_err at_append_file_open(const char *folder, const char *name, bool lines, at_
         free(self);
         return at_fail_memory_for(fail, "for %s", name);
     }
-    self->fd = open(self->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    self->fd = at_disk->open(self->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     int error = self->fd < 0 ? errno : inspect_existing(self, lines);
     if (error) {
         at_err err = cannot("open", self->path, error, fail);
@@ -252,7 +251,7 @@ at_err at_append_file_close(at_append_file *file, at_fail *fail)
     if (!file) return AT_OK;
     if (file->fd >= 0) {
         at_append_file_flush(file);
-        if (close(file->fd) && !file->error) file->error = errno;
+        if (at_disk->close(file->fd) && !file->error) file->error = errno;
     }
     at_err err = file->error ? cannot("write", file->path, file->error, fail) : AT_OK;
     free(file->path);

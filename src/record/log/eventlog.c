@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/crc32c.h"
+#include "base/disk.h"
 #include "base/file.h"
 #include "record/log/append_file.h"
 #include "record/log/codec.h"
@@ -114,7 +114,7 @@ static bool is_free(at_append_file *file)
     if (file->fresh) return true;
     bool torn = at_eventlog_open(file->path, &log, &ignored) == AT_ERR_MISSING;
     at_eventlog_close(log);
-    if (!torn || ftruncate(file->fd, 0)) return false;
+    if (!torn || at_disk->ftruncate(file->fd, 0)) return false;
     file->fresh = true;
     return true;
 }
@@ -220,7 +220,7 @@ static bool fill(at_eventlog *log, size_t size)
 {
     while (log->end - log->begin < size) {
         if (log->end == log->room && !make_room(log)) return false;
-        ssize_t got = read(log->fd, log->buffer + log->end, log->room - log->end);
+        ssize_t got = at_disk->read(log->fd, log->buffer + log->end, log->room - log->end);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) log->error = errno;
         if (got <= 0) return false;
@@ -296,7 +296,7 @@ static at_err open_file(at_eventlog *log, const char *path, at_fail *fail)
 {
     log->path = strdup(path);
     if (!log->path) return no_memory(path, fail);
-    log->fd = open(path, O_RDONLY | O_CLOEXEC);
+    log->fd = at_disk->open(path, O_RDONLY | O_CLOEXEC, 0);
     if (log->fd < 0)
         return at_fail_set(fail, errno == ENOENT ? AT_ERR_MISSING : AT_ERR_IO,
                            "event logs are written with --record full, the default",
@@ -410,7 +410,7 @@ void at_eventlog_torn(const at_eventlog *log, char *text, size_t size)
 void at_eventlog_close(at_eventlog *log)
 {
     if (!log) return;
-    if (log->fd >= 0) close(log->fd);
+    if (log->fd >= 0) at_disk->close(log->fd);
     at_codec_free(log->codec);
     free(log->buffer);
     free(log->info);

@@ -2,13 +2,14 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/atomic_file.h"
+#include "base/disk.h"
 #include "base/file.h"
 #include "record/log/eventlog.h"
 
@@ -91,7 +92,7 @@ static at_err rewind_table(const char *folder, size_t table, const moment *last,
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", folder, tables[table].name);
-    FILE *file = fopen(path, "rb");
+    FILE *file = at_disk->stream(path);
     if (!file) return errno == ENOENT ? AT_OK : at_file_error("read", path, errno, fail);
     at_err err = cut_table(file, path, table, last, fail);
     fclose(file);
@@ -130,6 +131,19 @@ static at_err find_save(void *self, at_eventlog *log, at_fail *fail)
     return AT_OK;
 }
 
+/* Synced, because the next part follows what is left: after a power cut, records that were cut off
+ * must not come back between the two. */
+static bool cut_log(const char *path, uint64_t size)
+{
+    int fd = at_disk->open(path, O_WRONLY | O_CLOEXEC, 0);
+    if (fd < 0) return true;
+    bool failed = at_disk->ftruncate(fd, (off_t)size) || at_disk->fsync(fd);
+    int  error = errno;
+    at_disk->close(fd);
+    errno = error;
+    return failed;
+}
+
 at_err at_rewind_logs(const char *folder, uint64_t step, at_fail *fail)
 {
     char    path[4096];
@@ -145,7 +159,7 @@ at_err at_rewind_logs(const char *folder, uint64_t step, at_fail *fail)
         char name[AT_EVENTLOG_NAME_SIZE];
         at_eventlog_name(name, part);
         snprintf(path, sizeof path, "%s/%s", folder, name);
-        int failed = part > s.found ? unlink(path) : truncate(path, (off_t)s.end);
+        bool failed = part > s.found ? at_disk->unlink(path) : cut_log(path, s.end);
         if (failed) return at_file_error("cut", path, errno, fail);
     }
     return AT_OK;

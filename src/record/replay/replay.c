@@ -9,10 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/arena.h"
+#include "base/disk.h"
 #include "base/file.h"
 #include "record/log/codec.h"
 #include "record/log/eventlog.h"
@@ -385,19 +384,20 @@ static at_err check_folder(const char *folder, at_fail *fail)
 {
     struct stat info;
     assert(folder);
-    if (stat(folder, &info) == 0 && S_ISDIR(info.st_mode)) return AT_OK;
+    if (at_disk->stat(folder, &info) == 0 && S_ISDIR(info.st_mode)) return AT_OK;
     return at_fail_set(fail, AT_ERR_MISSING, "give the folder of a run, as in --run",
                        "%s: no such run folder", folder);
 }
 
 static at_err replay_logs(const char *folder, at_replay *replay, at_fail *fail)
 {
-    char path[PATH_SIZE];
+    char        path[PATH_SIZE];
+    struct stat info;
     for (uint32_t log = 1; !replay->difference.found; log++) {
         at_fail torn = {0};
         at_eventlog_name(replay->difference.log, log);
         AT_TRY(join(path, folder, replay->difference.log, fail));
-        if (access(path, F_OK) != 0) return log == 1 ? no_log(folder, fail) : AT_OK;
+        if (at_disk->stat(path, &info) != 0) return log == 1 ? no_log(folder, fail) : AT_OK;
         at_err err = replay_log(path, replay, &torn);
         if (err == AT_ERR_MISSING && log > 1) { /* its head is torn, so it has no records */
             replay->complete = false;

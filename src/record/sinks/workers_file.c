@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/text.h"
 #include "record/roster.h"
 #include "record/sinks/sinks.h"
@@ -69,18 +70,18 @@ static int replace_file(const workers_file *self, const char *bytes, size_t size
 {
     assert(bytes);
     assert(size > 0);
-    int fd = open(self->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = at_disk->open(self->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return errno;
     int error = 0;
     while (size > 0 && !error) {
-        ssize_t done = write(fd, bytes, size);
+        ssize_t done = at_disk->write(fd, bytes, size);
         if (done < 0 && errno == EINTR) continue;
         if (done < 0) error = errno;
         if (done > 0) bytes += done, size -= (size_t)done;
     }
-    if (close(fd) && !error) error = errno;
-    if (!error && rename(self->temporary, self->path)) error = errno;
-    if (error) unlink(self->temporary);
+    if (at_disk->close(fd) && !error) error = errno;
+    if (!error && at_disk->rename(self->temporary, self->path)) error = errno;
+    if (error) at_disk->unlink(self->temporary);
     return error;
 }
 
