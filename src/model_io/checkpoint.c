@@ -1,15 +1,14 @@
 #include "model_io/checkpoint.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/atomic_file.h"
+#include "base/disk.h"
 #include "base/file.h"
 #include "model_io/safetensors.h"
 #include "record/log/snapshot_json.h"
@@ -48,14 +47,16 @@ static int newest_first(const void *a, const void *b)
     return one < other ? 1 : one > other ? -1 : 0;
 }
 
+static void note_file(void *self, const char *name)
+{
+    list *files = self;
+    if (files->count < LIST_MAX && is_ours(name, &files->step[files->count])) files->count++;
+}
+
 static void list_files(const char *folder, list *files)
 {
     files->count = 0;
-    DIR *dir = opendir(folder);
-    if (!dir) return;
-    for (const struct dirent *entry; (entry = readdir(dir)) && files->count < LIST_MAX;)
-        if (is_ours(entry->d_name, &files->step[files->count])) files->count++;
-    closedir(dir);
+    at_disk->list(folder, note_file, files);
     qsort(files->step, files->count, sizeof *files->step, newest_first);
 }
 
@@ -66,14 +67,19 @@ static void path_of(const char *folder, uint64_t step, char path[4096])
     snprintf(path + used, NAME_SIZE, NAME_PATTERN, (unsigned long long)step);
 }
 
-static void remove_old(const char *folder)
+/* Later steps than the one just written are from before the run was resumed from an earlier one,
+ * because they could not be read: they are not of this run any more, and must not count among the
+ * checkpoints that are kept. */
+static void remove_others(const char *folder, uint64_t written)
 {
     static list files;
     char        path[4096];
+    size_t      kept = 0;
     list_files(folder, &files);
-    for (size_t i = AT_CHECKPOINTS_KEPT; i < files.count; i++) {
+    for (size_t i = 0; i < files.count; i++) {
+        if (files.step[i] <= written && kept++ < AT_CHECKPOINTS_KEPT) continue;
         path_of(folder, files.step[i], path);
-        unlink(path);
+        at_disk->unlink(path);
     }
 }
 
@@ -154,7 +160,7 @@ at_err at_checkpoint_write(const char *folder, const at_checkpoint_parts *parts,
         err = at_atomic_file_commit(&draft, fail);
     }
     free(scratch);
-    if (!err) remove_old(folder);
+    if (!err) remove_others(folder, parts->step);
     return err;
 }
 
@@ -202,7 +208,7 @@ static at_err check_seal(FILE *file, const char *path, unsigned char *buffer, at
 
 static at_err check_file(const char *path, at_fail *fail)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = at_disk->stream(path);
     if (!file) return at_file_error("read", path, errno, fail);
     unsigned char *buffer = malloc(PIECE_SIZE);
     at_err         err = AT_ERR_FAILED;

@@ -51,7 +51,8 @@ typedef struct at_checkpoint_parts {
     uint32_t                    extras;
 } at_checkpoint_parts;
 
-/* Writes a checkpoint atomically, then removes all but the newest AT_CHECKPOINTS_KEPT. */
+/* Writes a checkpoint atomically, then removes all but the newest AT_CHECKPOINTS_KEPT, and those of
+ * later steps. */
 at_err at_checkpoint_write(const char *folder, const at_checkpoint_parts *parts, at_fail *fail);
 
 /* A checkpoint that was read. */

@@ -1,15 +1,14 @@
 #include "world/process/saver.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/file.h"
 #include "learn/optim/sum.h"
 #include "model_io/checkpoint.h"
@@ -39,7 +38,7 @@ struct at_saver {
     float           *vector;   /* parameters, the optimizer's state, the vectors of each worker */
     unsigned char   *extra;    /* a table of further vectors, then their values */
     uint64_t         taken;    /* answers fetched */
-    at_supervisor   *process;  /* its only child is the saver */
+    at_supervisor   *process;  /* its only child is the saver; NULL: see at_saver_write */
     bool             lowered;  /* the process runs at idle priority */
     bool             given_up; /* it did not finish in time: nothing more is saved */
     char             trouble[600];
@@ -79,6 +78,12 @@ static void write_snapshot(at_saver *s)
         atomic_store(&s->shared->newest, parts.step);
 }
 
+static void answer(at_saver *s, uint64_t asked)
+{
+    write_snapshot(s);
+    atomic_store(&s->shared->answered, asked);
+}
+
 /* Never returns: the hub kills it, or it dies with the hub. */
 static int child_main(void *self, at_fail *fail)
 {
@@ -94,8 +99,7 @@ static int child_main(void *self, at_fail *fail)
             continue;
         }
         if (!atomic_load(&s->shared->urgent)) at_child_idle();
-        write_snapshot(s);
-        atomic_store(&s->shared->answered, asked);
+        answer(s, asked);
         at_bell_ring_loud(&s->shared->done_bell, AT_BELL_ALL);
     }
     return 0;
@@ -103,22 +107,23 @@ static int child_main(void *self, at_fail *fail)
 
 /* ---- hub side -------------------------------------------------------------------------------- */
 
-/* Removes the temporary files of savers that were killed while writing. */
-static void remove_drafts(const char *folder)
+static void remove_draft(void *self, const char *name)
 {
-    char path[4400];
-    DIR *dir = opendir(folder);
+    const char *folder = self;
+    char        path[4400];
+    size_t      length = strlen(name);
+    bool        draft =
+        strncmp(name, ".anytime-", 9) == 0 && length > 4 && strcmp(name + length - 4, ".tmp") == 0;
+    if (!draft) return;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    at_disk->unlink(path);
+}
+
+/* Removes the temporary files of savers that were killed while writing. */
+static void remove_drafts(char *folder)
+{
     assert(folder[0]);
-    if (!dir) return;
-    for (const struct dirent *entry; (entry = readdir(dir));) {
-        size_t length = strlen(entry->d_name);
-        bool   draft = strncmp(entry->d_name, ".anytime-", 9) == 0 && length > 4 &&
-                     strcmp(entry->d_name + length - 4, ".tmp") == 0;
-        if (!draft) continue;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        unlink(path);
-    }
-    closedir(dir);
+    at_disk->list(folder, remove_draft, folder);
 }
 
 /* head │ text │ parameters │ state vectors │ those of the workers │ further ones. Pages are
@@ -145,6 +150,15 @@ static at_err share(at_saver *s, at_fail *fail)
     return AT_OK;
 }
 
+/* What is synced in a folder is lost with it: the names of the folder and of its run must be safe,
+ * too, even if an earlier process made them and died before it could sync them. */
+static at_err sync_folders(const at_saver *s, at_fail *fail)
+{
+    int error = at_file_sync_folder(s->folder);
+    if (!error) error = at_file_sync_folder(s->options.run);
+    return error ? at_file_error("sync the folder of", s->folder, error, fail) : AT_OK;
+}
+
 at_err at_saver_open(const at_saver_options *options, at_saver **saver, at_fail *fail)
 {
     assert(options->run);
@@ -158,10 +172,12 @@ at_err at_saver_open(const at_saver_options *options, at_saver **saver, at_fail 
                                    "the path of the run folder is too long: %zu bytes, at most %zu",
                                    strlen(options->run), sizeof s->folder - sizeof "/checkpoint")
                      : at_file_make_folder(s->folder, fail);
+    if (!err) err = sync_folders(s, fail);
     if (!err) remove_drafts(s->folder);
     if (!err) err = share(s, fail);
-    if (!err) err = at_supervisor_open(1, &s->process, fail);
-    if (!err) err = at_supervisor_start(s->process, 0, child_main, s, fail);
+    bool forks = at_disk == &at_disk_posix; /* another one is this process's own */
+    if (!err && forks) err = at_supervisor_open(1, &s->process, fail);
+    if (!err && forks) err = at_supervisor_start(s->process, 0, child_main, s, fail);
     if (err) {
         at_supervisor_close(s->process);
         if (s->shared) munmap(s->shared, s->size);
@@ -176,6 +192,12 @@ static bool is_busy(const at_saver *s)
 {
     assert(s->shared);
     return atomic_load(&s->shared->asked) != atomic_load(&s->shared->answered);
+}
+
+void at_saver_write(at_saver *s)
+{
+    assert(!s->process);
+    if (is_busy(s)) answer(s, atomic_load(&s->shared->asked));
 }
 
 /* True when the hub may raise the saver to normal priority. */
@@ -200,7 +222,7 @@ static void start(at_saver *s)
 static void revive(at_saver *s)
 {
     at_death death;
-    assert(s->process);
+    if (!s->process) return;
     if (!is_busy(s)) at_supervisor_well(s->process, 0);
     if (at_supervisor_reap(s->process, &death))
         snprintf(s->trouble, sizeof s->trouble,
@@ -215,7 +237,7 @@ static void revive(at_saver *s)
 static void hasten(at_saver *s)
 {
     assert(!s->given_up);
-    if (!s->lowered || can_hurry(s)) return;
+    if (!s->process || !s->lowered || can_hurry(s)) return;
     at_supervisor_end(s->process, 0);
     s->lowered = false;
     remove_drafts(s->folder);
@@ -258,6 +280,10 @@ static void give_up(at_saver *s)
 static void await(at_saver *s)
 {
     enum { FAILURES_MAX = 3, BYTES_PER_SECOND = 4 << 20 };
+    if (!s->process) {
+        at_saver_write(s);
+        return;
+    }
     bool           said = false;
     const uint32_t failures = at_supervisor_failures(s->process, 0);
     const at_ns    began = at_clock_now();
@@ -407,7 +433,7 @@ void at_saver_close(at_saver *s)
 {
     if (!s) return;
     /* The pending checkpoint is optional: do not wait for it if it may take forever. */
-    bool left = is_busy(s) && s->lowered && !can_hurry(s);
+    bool left = s->process && is_busy(s) && s->lowered && !can_hurry(s);
     if (!left) await(s);
     at_supervisor_close(s->process);
     if (left || s->given_up) remove_drafts(s->folder);

@@ -49,8 +49,14 @@ typedef struct at_saver_input {
     const char                 *state; /* of at_saver_state; NULL: the present one */
 } at_saver_input;
 
-/* Forks the saver. Options are copied; what they point to is borrowed. */
+/* Forks the saver, unless at_saver_write is to be called. Options are copied; what they point to is
+ * borrowed. */
 at_err at_saver_open(const at_saver_options *options, at_saver **saver, at_fail *fail);
+
+/* Where files are not those of the operating system (disk.h), another process could not write them:
+ * then there is none, and this writes the checkpoint that was requested, if any. It is also written
+ * when the saver would be awaited. */
+void at_saver_write(at_saver *saver);
 
 /* Copies the state and requests a checkpoint of it. Returns after the file is written only for the
  * `last` one and for step 0, and then waits no longer than AT_SAVER_PATIENCE and a second per 4 MB:
