@@ -3,7 +3,7 @@
 #   make DEPS=skip ...    does not check for missing Debian packages
 #   make JOBS=1 ...       compiles with one job (default: one per core)
 #   make test T=unit.step runs only the tests whose names match the regular expression
-#   make swarm SEEDS=n    random runs of the hub and worker state machines (default: 10000)
+#   make swarm SEEDS=n    random runs: state machines, and the whole system (default: 10000)
 #   make install PREFIX=/opt/anytime DESTDIR=/tmp/package
 #                         where to install (default: /usr/local), and below which folder
 #   make fuzz T=data_idx SECONDS=600
@@ -42,10 +42,11 @@ test: deps ## build and run every test
 	@$(MAKE) all
 	@$(call ctest,default,build)
 
-swarm: deps ## random runs of the state machines; SEEDS=n sets how many
+swarm: deps ## random runs of the state machines and of the whole system; SEEDS=n sets how many
 	@$(MAKE) build/Makefile
-	@cmake --build --preset default -j $(JOBS) --target test_step_swarm
+	@cmake --build --preset default -j $(JOBS) --target test_step_swarm test_world_swarm
 	@bash -c 'time SWARM_SEEDS=$(SEEDS) build/tests/test_step_swarm'
+	@bash -c 'time SWARM_SEEDS=$(SEEDS) build/tests/test_world_swarm'
 
 fuzz: deps ## search for inputs that break a parser (needs clang); T=data_idx selects one
 	@tools/fuzz.sh '$(T)' $(SECONDS) $(JOBS)
