@@ -11,8 +11,10 @@ do not compete for the cores of this machine.
 
     ideal      as many samples per worker and second as eight workers make that nobody interrupts
     elastic    the workers that are there join a hub that goes on
-    restart    all processes are killed at every change, and started again from the last checkpoint
-               with the workers that are there (as `torchrun` does), a checkpoint every two seconds
+    restart    the run is stopped at every change and resumed from its last checkpoint with
+               those machines that are there within two seconds, as `torchrun` does; a checkpoint
+               every second (300 s of the trace). Programs on machines that stay are not loaded
+               again, they only reconnect
 
 Goodput is samples used per second; the useful share is the time for those samples by the time that
 machines were there. Both count start-up: a machine is paid for while its program loads.
@@ -54,18 +56,17 @@ class Fleet:
 
     @property
     def token(self):
-        return self.folder / "token"
+        return self.folder.with_suffix(".token")
 
     def open_hub(self, *words):
         """A new run, or the rest of one that has a checkpoint."""
         self.hub_file.unlink(missing_ok=True)
-        where = ("--listen", "127.0.0.1:0", "--hub-file", self.hub_file)
+        where = ("--listen", "127.0.0.1:0", "--hub-file", self.hub_file, "--token", self.token)
         resumes = any((self.folder / "checkpoint").glob("step-*.safetensors"))
         if not resumes:
             shutil.rmtree(self.folder, ignore_errors=True)
         what = ("--resume", self.folder) if resumes else \
-            (*JOB, "--strategy", self.strategy, "--seconds", "1h", "--join-timeout", "1h",
-             "--workers-max", 16, "--run", self.folder)
+            (*JOB, "--strategy", self.strategy, "--workers-max", 16, "--run", self.folder)
         self.hub = self.start("hub", *where, *what, *words)
         while not self.hub_file.exists():
             assert self.hub.poll() is None, self.folder.with_suffix(".err").read_text()
@@ -89,12 +90,11 @@ class Fleet:
                   f"{self.folder.with_suffix('.err')}")
             self.crowd.remove(worker)
 
-    def kill_all(self):
-        for process in (self.hub, *self.crowd):
-            if process and process.poll() is None:
-                process.kill()
-                process.wait()
-        self.hub, self.crowd = None, []
+    def kill_hub(self):
+        if self.hub:
+            self.hub.kill()
+            self.hub.wait()
+        self.hub = None
 
     def close(self):
         """Stops the run in order; returns its result."""
@@ -102,7 +102,7 @@ class Fleet:
             self.hub.send_signal(signal.SIGTERM)
             self.hub.wait(60)
         self.hub = None
-        self.kill_all()
+        self.machines(0)
         return json.loads((self.folder / "result.json").read_text())
 
 
@@ -117,7 +117,7 @@ def follow(trace, act):
 
 def elastic(options, strategy, folder, trace):
     fleet = Fleet(options, strategy, folder)
-    fleet.open_hub("--workers", 1)
+    fleet.open_hub("--workers", 1, "--seconds", "1h", "--join-timeout", "1h")
 
     def act(machines):
         fleet.replace_ended()
@@ -133,18 +133,20 @@ def restart(options, strategy, folder, trace):
 
     def act(machines):
         fleet.replace_ended()
-        if machines == before[0]:
+        failed = fleet.hub and fleet.hub.poll() is not None  # nobody came in time
+        if machines == before[0] and not failed:
             return
         before[0] = machines
-        fleet.kill_all()
+        fleet.kill_hub()
+        fleet.machines(min(machines, len(fleet.crowd)))
         if machines:
-            fleet.open_hub("--workers", machines, "--workers-min", machines,
-                           "--checkpoint-every", "2s")
+            fleet.open_hub("--workers", machines, "--seconds", "1h", "--join-timeout", "2s",
+                           "--checkpoint-every", "1s")
             fleet.machines(machines)
     follow(trace, act)
     changes = sum(a != b for a, b in zip([0, *trace], trace))
     if not fleet.hub:  # ends without machines: what counts is the last checkpoint
-        fleet.open_hub("--workers", 1, "--workers-min", 1, "--seconds", "1ms")
+        fleet.open_hub("--workers", 1, "--seconds", "1ms")
         fleet.machines(1)
         fleet.hub.wait(60)
     return fleet.close(), changes
