@@ -159,6 +159,48 @@ static at_err print_workers(const json_t *result, at_fail *fail)
     return err;
 }
 
+static void add_connection(at_table *table, const json_t *worker)
+{
+    const json_t *trip = json_object_get(worker, "round_trip_seconds");
+    const char   *host = json_string_value(json_object_get(worker, "host"));
+    at_table_add(table, "%lld", whole_at(worker, "id"));
+    at_table_add(table, "%s", host && *host ? host : " ");
+    at_table_add(table, "%s", json_string_value(json_object_get(worker, "address")));
+    at_table_add(table, "%lld", whole_at(worker, "incarnations"));
+    at_table_add(table, "%lld", whole_at(worker, "losses"));
+    if (json_is_number(trip))
+        at_table_add(table, "%.3f ms", 1e3 * json_number_value(trip));
+    else
+        at_table_add(table, " ");
+    at_table_add(table, "%.1f MB", real_at(worker, "sent_bytes") / 1e6);
+    at_table_add(table, "%.1f MB", real_at(worker, "received_bytes") / 1e6);
+}
+
+/* Workers on other machines: from where they came, and how good their connections were. */
+static at_err print_connections(const json_t *result, at_fail *fail)
+{
+    static const at_column columns[] = {
+        {"worker", AT_ALIGN_LEFT},      {"host", AT_ALIGN_LEFT},     {"address", AT_ALIGN_LEFT},
+        {"joins", AT_ALIGN_RIGHT},      {"losses", AT_ALIGN_RIGHT},  {"round trip", AT_ALIGN_RIGHT},
+        {"sent to it", AT_ALIGN_RIGHT}, {"received", AT_ALIGN_RIGHT}};
+    const json_t *workers = json_object_get(result, "worker"), *worker;
+    size_t        i, count = 0;
+    at_table     *table = at_table_new(columns, sizeof columns / sizeof *columns);
+    json_array_foreach(workers, i, worker)
+    {
+        if (!table || !json_is_string(json_object_get(worker, "address"))) continue;
+        if (++count <= ROWS_ALL) add_connection(table, worker);
+    }
+    if (count == 0) {
+        at_table_free(table);
+        return AT_OK;
+    }
+    at_err err = at_print_table_take(table, fail);
+    if (count > ROWS_ALL) printf(".. %zu more in result.json\n", count - ROWS_ALL);
+    puts("");
+    return err;
+}
+
 static bool is_virtual(const json_t *result)
 {
     const char *world = json_string_value(json_object_get(result, "world"));
@@ -203,6 +245,7 @@ at_err at_summary_print(const json_t *result, const char *folder, bool brief, at
     assert(json_is_object(result));
     print_totals(result);
     at_err err = brief ? AT_OK : print_workers(result, fail);
+    if (!err && !brief) err = print_connections(result, fail);
     printf("written to %s\n", folder);
     return err;
 }

@@ -2,6 +2,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,6 +286,7 @@ at_err at_link_flush(at_link *l, at_fail *fail)
         if (sent < 0) return gone(fail);
         if (sent == 0 && !takes_more(l)) break;
         advance(l, (size_t)sent);
+        l->sent += (uint64_t)sent;
     }
     return AT_OK;
 }
@@ -307,6 +310,21 @@ at_err at_link_detach(at_link *l, at_fail *fail)
         l->queued += i->vector_size;
     }
     return AT_OK;
+}
+
+/* ---- measuring ------------------------------------------------------------------------------- */
+
+/* A system that does not tell leaves zeros, which mean unknown. */
+void at_link_measure(const at_link *l, at_link_stats *stats)
+{
+    struct tcp_info info = {0};
+    socklen_t       size = sizeof info;
+    stats->sent_bytes = l->sent;
+    stats->received_bytes = l->received;
+    if (getsockopt(l->fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
+    stats->round_trip_ns = AT_US((at_ns)info.tcpi_rtt);
+    stats->round_trip_ns_min = info.tcpi_min_rtt == UINT32_MAX ? 0 : AT_US(info.tcpi_min_rtt);
+    stats->resent_packets = info.tcpi_total_retrans;
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */

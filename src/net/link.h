@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/link_stats.h"
 #include "base/time.h"
 #include "net/frame.h"
 #include "net/tls.h"
@@ -68,6 +69,7 @@ typedef struct at_link {
     /* Sending. */
     struct at_link_item *first, *last;
     size_t               queued; /* bytes that the queue owns */
+    uint64_t             sent;   /* bytes, of all messages */
 } at_link;
 
 /* Our end of a connection that was made: encrypted if `encrypts`. Takes the socket over, also after
@@ -102,6 +104,9 @@ bool at_link_is_idle(const at_link *link);
 
 /* Copies what is unsent of queued vectors, which may change after that. */
 at_err at_link_detach(at_link *link, at_fail *fail);
+
+/* Fills in times and counters of the connection; the names are the caller's. */
+void at_link_measure(const at_link *link, at_link_stats *stats);
 
 /* Waits until something can be received or sent, at most until `until`; false: nothing. A signal
  * ends it, too, and sets *interrupted. */

@@ -16,7 +16,9 @@ static void check(const at_record *record)
     assert((record->kind == AT_REC_EVENT) == (record->event != NULL));
     assert((record->kind == AT_REC_ACTION) == (record->action != NULL));
     assert((record->kind == AT_REC_USAGE) == (record->usage != NULL));
+    assert((record->kind == AT_REC_LINK) == (record->link != NULL));
     if (record->kind == AT_REC_TEXT) assert(record->text);
+    if (record->kind == AT_REC_LINK) assert(record->node >= 1);
     if (record->kind == AT_REC_USAGE) assert(record->node <= AT_NODE_EVALUATOR);
 }
 

@@ -12,6 +12,7 @@
 #define AT_RECORD_RECORD_H
 
 #include "base/err.h"
+#include "base/link_stats.h"
 #include "base/time.h"
 #include "base/usage.h"
 #include "step/event.h"
@@ -40,6 +41,7 @@ typedef struct at_run_info {
     double               date;        /* start of the run, seconds since 1970 */
     bool                 progressive; /* show the progressive validation loss */
     bool                 usage;       /* resource usage is sampled: USAGE records will come */
+    bool                 links;       /* workers may be on other machines: LINK records may come */
     const struct json_t *options;     /* every resolved option by name; NULL: unknown */
     const at_run_layer  *layers;      /* of the model, in order; NULL: none or unknown */
     uint32_t             layer_count;
@@ -50,7 +52,8 @@ typedef enum at_record_kind {
     AT_REC_EVENT,  /* went into the hub: `event` is set */
     AT_REC_ACTION, /* came out of the hub and was carried out: `action` is set */
     AT_REC_TEXT,   /* a message for the user: `text` is set */
-    AT_REC_USAGE   /* resource usage of a process so far: `usage` and `node` are set */
+    AT_REC_USAGE,  /* resource usage of a process so far: `usage` and `node` are set */
+    AT_REC_LINK    /* connection to a worker on another machine: `link` and `node` are set */
 } at_record_kind;
 
 /* LIMIT: with more workers there is no workers.json and no row per worker in result.json. */
@@ -72,8 +75,10 @@ typedef struct at_record {
     at_ns            took;    /* with APPLY: duration of the update; 0 in simulated time */
     uint64_t         count;   /* with EVALUATED: test samples */
     bool             final;   /* with EVALUATED: the evaluation after the last step */
-    at_node          node;    /* with USAGE */
-    const at_usage  *usage;   /* borrowed until `put` returns */
+    at_node          node;    /* with USAGE and LINK */
+    const at_usage  *usage;   /* borrowed until `put` returns, as the next one */
+
+    const at_link_stats *link;
 } at_record;
 
 /* A checkpoint was taken. Everything recorded before it must be on disk, since a resumed run

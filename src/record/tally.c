@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "record/histogram.h"
 #include "record/roster.h"
@@ -217,6 +218,15 @@ static void count_join(full_tally *self, const at_event *event)
     copy_status(self, event->worker);
 }
 
+/* Called when the roster has followed it. One that was evicted is counted when its end follows. */
+static void count_loss_of(full_tally *self, at_node worker)
+{
+    copy_status(self, worker);
+    const char *state = self->roster[worker - 1].state;
+    bool        lost = state == at_state_lost || state == at_state_evicted;
+    if (self->totals.link && lost) self->totals.link[worker - 1].losses++;
+}
+
 static void count_evaluation(at_tally *sum, const at_record *record)
 {
     assert(record->event->kind == AT_EV_EVALUATED);
@@ -231,7 +241,7 @@ static void put_event(full_tally *self, const at_record *record)
     const at_event *event = record->event;
     switch (event->kind) {
     case AT_EV_JOINED: count_join(self, event); break;
-    case AT_EV_LOST: copy_status(self, event->worker); break;
+    case AT_EV_LOST: count_loss_of(self, event->worker); break;
     case AT_EV_MESSAGE: count_report(self, event->worker, &event->as.report); break;
     case AT_EV_EVALUATED: count_evaluation(&self->totals, record); break;
     case AT_EV_START:
@@ -339,6 +349,26 @@ static void count_usage(full_tally *self, const at_record *record)
         add_usage(usage_of(self, record->node), record->usage);
 }
 
+/* Counters begin again with every connection. */
+static void count_link(full_tally *self, at_node worker, const at_link_stats *link)
+{
+    at_tally *sum = &self->totals;
+    assert(worker >= 1);
+    assert(worker <= self->workers);
+    if (!sum->link) sum->link = calloc(self->workers, sizeof *sum->link);
+    if (!sum->link) return; /* without memory they are not counted */
+    at_link_tally *it = &sum->link[worker - 1];
+    bool           same = strcmp(it->last.address, link->address) == 0;
+    at_link_stats  before = same ? it->last : (at_link_stats){0};
+    at_ns          least = link->round_trip_ns_min;
+    add_growth(&it->sent_bytes, link->sent_bytes, before.sent_bytes);
+    add_growth(&it->received_bytes, link->received_bytes, before.received_bytes);
+    add_growth(&it->resent_packets, link->resent_packets, before.resent_packets);
+    if (least > 0 && (it->round_trip_ns_min == 0 || least < it->round_trip_ns_min))
+        it->round_trip_ns_min = least;
+    it->last = *link;
+}
+
 static void put(void *self, const at_record *record)
 {
     full_tally *full = self;
@@ -346,6 +376,7 @@ static void put(void *self, const at_record *record)
     if (record->kind == AT_REC_EVENT) put_event(full, record);
     if (record->kind == AT_REC_ACTION) put_action(full, record);
     if (record->kind == AT_REC_USAGE) count_usage(full, record);
+    if (record->kind == AT_REC_LINK) count_link(full, record->node, record->link);
 }
 
 /* The totals are used after the recorder is closed; at_tally_free releases them. */
@@ -395,6 +426,7 @@ void at_tally_free(at_tally *totals)
     free(totals->steps);
     free(totals->worker);
     free(totals->usage);
+    free(totals->link);
     free(self->recent);
     free(self->ring);
     free(self->roster);

@@ -28,6 +28,14 @@ typedef struct at_usage_tally {
     uint64_t net_in_bytes, net_out_bytes, loopback_bytes; /* of its machine, since first sampled */
 } at_usage_tally;
 
+/* Connections of a worker on other machines, all together. */
+typedef struct at_link_tally {
+    at_link_stats last;   /* of the newest connection; no address: it never had one */
+    uint32_t      losses; /* how often the worker was lost or evicted */
+    at_ns         round_trip_ns_min;
+    uint64_t      sent_bytes, received_bytes, resent_packets;
+} at_link_tally;
+
 typedef struct at_worker_tally {
     int64_t     pid;
     uint32_t    incarnations;
@@ -43,6 +51,7 @@ typedef struct at_tally {
     const at_run_info *info;
     at_worker_tally   *worker; /* plan->workers_max */
     at_usage_tally    *usage;  /* the same number; apart because in a simulation it is not used */
+    at_link_tally     *link;   /* the same number; NULL: no worker is on another machine */
     at_histogram      *steps;  /* step durations */
     uint64_t           step_count, samples_used, samples_dropped;
     uint64_t           dropped_why[AT_DROP_COUNT];

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "record/histogram.h"
 #include "record/log/json_fields.h"
@@ -44,7 +45,16 @@ static const at_json_field worker_fields[] = {
     {"useful_ns", AT_JSON_COUNT, offsetof(at_worker_tally, useful_ns)},
 };
 
+static const at_json_field link_fields[] = {
+    {"losses", AT_JSON_U32, offsetof(at_link_tally, losses)},
+    {"round_trip_ns_min", AT_JSON_COUNT, offsetof(at_link_tally, round_trip_ns_min)},
+    {"sent_bytes", AT_JSON_COUNT, offsetof(at_link_tally, sent_bytes)},
+    {"received_bytes", AT_JSON_COUNT, offsetof(at_link_tally, received_bytes)},
+    {"resent_packets", AT_JSON_COUNT, offsetof(at_link_tally, resent_packets)},
+};
+
 enum {
+    LINK_FIELDS = sizeof link_fields / sizeof *link_fields,
     TALLY_FIELDS = sizeof tally_fields / sizeof *tally_fields,
     WORKER_FIELDS = sizeof worker_fields / sizeof *worker_fields
 };
@@ -70,6 +80,18 @@ static json_t *histogram_json(const at_histogram *h)
                      "min", (json_int_t)h->min, "max", (json_int_t)h->max, "buckets", buckets);
 }
 
+/* The newest connection is not included: a resumed run has others. */
+static json_t *links_json(const at_tally *tally)
+{
+    json_t *links = json_array();
+    for (uint32_t i = 0; i < tally->info->plan->workers_max; i++) {
+        json_t *link = json_object();
+        at_json_fields_write(link_fields, LINK_FIELDS, &tally->link[i], link);
+        json_array_append_new(links, link);
+    }
+    return links;
+}
+
 json_t *at_tally_json(const at_tally *tally, at_ns at)
 {
     json_t *object = json_object();
@@ -92,6 +114,7 @@ json_t *at_tally_json(const at_tally *tally, at_ns at)
     json_object_set_new(object, "test", test);
     json_object_set_new(object, "dropped_why", why);
     json_object_set_new(object, "steps", histogram_json(tally->steps));
+    if (tally->link) json_object_set_new(object, "links", links_json(tally));
     return object;
 }
 
@@ -118,6 +141,18 @@ static bool read_histogram(const json_t *object, at_histogram *h)
     return sum == h->count && min >= 0 && max >= min;
 }
 
+static bool read_links(at_tally *tally, const json_t *links)
+{
+    uint32_t workers = tally->info->plan->workers_max;
+    if (!links) return true;
+    tally->link = calloc(workers, sizeof *tally->link);
+    for (uint32_t i = 0; tally->link && i < workers && i < json_array_size(links); i++)
+        if (at_json_fields_read(link_fields, LINK_FIELDS, json_array_get(links, i),
+                                &tally->link[i]))
+            return false;
+    return tally->link != NULL;
+}
+
 static bool read_lists(at_tally *tally, const json_t *state)
 {
     const json_t *test = json_object_get(state, "test");
@@ -133,7 +168,7 @@ static bool read_lists(at_tally *tally, const json_t *state)
         if (at_json_fields_read(worker_fields, WORKER_FIELDS, json_array_get(workers, i),
                                 &tally->worker[i]))
             return false;
-    return true;
+    return read_links(tally, json_object_get(state, "links"));
 }
 
 /* Whether the times can be continued: the earlier parts ended by the time of the snapshot, from

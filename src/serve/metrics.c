@@ -314,6 +314,51 @@ static const struct {
     {"anytime_worker_send_seconds_total", "counter", "Time spent sending gradients.", worker_send},
 };
 
+static double link_round_trip(const at_link_tally *l)
+{
+    return l->last.round_trip_ns > 0 ? at_seconds(l->last.round_trip_ns) : NAN;
+}
+
+static double link_sent(const at_link_tally *l)
+{
+    return (double)l->sent_bytes;
+}
+
+static double link_received(const at_link_tally *l)
+{
+    return (double)l->received_bytes;
+}
+
+static const struct {
+    const char *name, *type, *help;
+    double (*value)(const at_link_tally *link);
+} link_numbers[] = {
+    {"anytime_link_round_trip_seconds", "gauge", "Round trip to the worker's machine.",
+     link_round_trip},
+    {"anytime_link_sent_bytes_total", "counter", "Bytes sent to the worker.", link_sent},
+    {"anytime_link_received_bytes_total", "counter", "Bytes received from the worker.",
+     link_received},
+};
+
+/* Only of workers that are, or were, on other machines. */
+static void put_link_numbers(const metrics *m)
+{
+    for (size_t i = 0; i < sizeof link_numbers / sizeof *link_numbers; i++) {
+        head(m, link_numbers[i].name, link_numbers[i].type, link_numbers[i].help);
+        for (size_t r = 0; r < m->count; r++) {
+            const at_tally *tally = tally_of(m->followers[r]);
+            uint32_t        workers = tally && tally->link ? tally->info->plan->workers_max : 0;
+            for (uint32_t w = 0; w < workers && w < AT_METRICS_WORKERS_MAX; w++) {
+                char id[16];
+                if (!tally->link[w].last.address[0]) continue;
+                snprintf(id, sizeof id, "%u", w + 1);
+                line(m, link_numbers[i].name, m->followers[r], "worker", id,
+                     link_numbers[i].value(&tally->link[w]));
+            }
+        }
+    }
+}
+
 static void put_worker_numbers(const metrics *m)
 {
     for (size_t i = 0; i < sizeof worker_numbers / sizeof *worker_numbers; i++) {
@@ -344,4 +389,5 @@ void at_metrics_write(FILE *file, at_run_follower *const *followers, size_t coun
     put_staleness(&m);
     put_workers(&m);
     put_worker_numbers(&m);
+    put_link_numbers(&m);
 }

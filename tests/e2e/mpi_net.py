@@ -117,10 +117,19 @@ class Slow(Tcp):
         self.assertGreater(self.dropped(), 0)
 
     def test_every_sample_is_accounted_for(self):
-        for strategy in ("async", "backup"):
+        for strategy in ("async", "backup", "fmb-gossip:ring,1"):
             with self.subTest(strategy=strategy):
                 ended = self.train(*self.OPTIONS, "--strategy", strategy, "--steps", 100, env=TCP)
                 self.assert_ledger(ended)
+
+
+    def test_gossip_has_the_bits_of_the_local_world(self):
+        arguments = (*self.OPTIONS, "--strategy", "fmb-gossip:ring,1", "--steps", 30, "--quiet",
+                     "--json")
+        here = self.local(*arguments, "--workers", 4).result
+        there = self.train(*arguments, env=TCP).result
+        self.assertEqual(here["params_hash"], there["params_hash"])
+        self.assertGreater(self.dropped(), 0)
 
 
 class Machines:

@@ -2,6 +2,7 @@
 """Workers on other machines: the same bits as on one, whoever comes, goes and comes back."""
 import os
 import signal
+import socket
 
 import support
 from support import net, seats
@@ -39,6 +40,17 @@ class Bits(net.TestCase):
         self.assertEqual(len(hashes), 1)
         self.complete("--steps", 12, "--strategy", "async", "--quiet", start=self.program,
                       words=words)
+
+
+    def test_addresses_of_version_6_work_with_and_without_encryption(self):
+        try:
+            with socket.socket(socket.AF_INET6) as probe:
+                probe.bind(("::1", 0))
+        except OSError as error:
+            self.skipTest(f"no IPv6 here: {error}")
+        hashes = {self.complete(*JOB, "--steps", 20, listen="[::1]:0", scheme=scheme)
+                  .result["params_hash"] for scheme in ("", "tls://")}
+        self.assertEqual(len(hashes), 1)
 
 
 class Elastic(net.TestCase):

@@ -90,6 +90,8 @@ class Chaos(net.TestCase):
         ended = self.finish()
         calm = self.complete(*JOB, "--steps", ended.result["steps"], "--record", "steps",
                              "--checkpoint-every", 10**6, workers=WORKERS)
+        self.assertEqual(ended.result["params_hash"], calm.result["params_hash"],
+                         "killed workers and hubs have changed the bits")
         names = [{path.name for path in pathlib.Path(run.folder).iterdir()}
                  for run in (ended, calm)]
         self.assertEqual(names[0], names[1])

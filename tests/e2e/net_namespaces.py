@@ -26,10 +26,10 @@ class TestCase(net.TestCase):
             self.skipTest(f"cannot create a private network: {error}")
         self.addCleanup(self.network.close)
 
-    def begin(self, *arguments, work=()):
+    def begin(self, *arguments, work=(), listen="10.77.0.1:0"):
         """Starts all runs; self.hubs by strategy, self.crowd[strategy][machine]."""
         self.hubs = {strategy: self.hub(*JOB, "--strategy", strategy, "--workers", WORKERS,
-                                        *arguments, listen="10.77.0.1:0",
+                                        *arguments, listen=listen,
                                         enter=self.network.enter(0))
                      for strategy in STRATEGIES}
         self.crowd = {strategy: {machine: self.work(hub, *work,
@@ -74,16 +74,37 @@ class TestCase(net.TestCase):
 
 class BadCables(TestCase):
     def test_bad_cables_lose_nothing(self):
+        self.check_bad_cables("10.77.0.1:0")
+
+    def test_addresses_may_be_of_version_6(self):
+        if not self.network.has_ipv6:
+            self.skipTest("this kernel has no IPv6")
+        results = self.check_bad_cables("[fd77::1]:0")
+        for strategy, result in results.items():
+            for row in result["worker"]:
+                self.assertRegex(row["address"], rf"^\[fd77::[2-5]\]:\d+$", strategy)
+
+    def check_bad_cables(self, listen):
         self.network.cable(1, delay=0.01)
         self.network.cable(2, loss=0.03)
         self.network.cable(3, reorder=0.2)
         self.network.cable(4, rate=300_000)
-        self.begin("--steps", 40)
+        self.begin("--steps", 40, listen=listen)
         results = self.assert_over(support.DONE, range(1, 1 + WORKERS))
         for strategy, result in results.items():
             self.assertEqual(result["respawns"], 0, strategy)
         calm = self.train(*JOB, "--strategy", "fmb", "--workers", WORKERS, "--steps", 40).result
         self.assertEqual(results["fmb"]["params_hash"], calm["params_hash"])
+        self.check_links(results)
+        return results
+
+    def check_links(self, results):
+        """Nobody's round trip is shorter than the cable; lost packets were sent again."""
+        slow = min(row["round_trip_seconds_min"] for result in results.values()
+                   for row in result["worker"] if "2]" in row["address"] or ".2:" in row["address"])
+        self.assertGreater(slow, 0.02)
+        self.assertGreater(sum(row["resent_packets"] for result in results.values()
+                               for row in result["worker"]), 0)
 
 
 class Partitions(TestCase):

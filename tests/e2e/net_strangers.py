@@ -174,6 +174,16 @@ class Strangers(TestCase):
         self.training.wait_said("refused 127.0.0.1:")
         self.assert_goes_on()
 
+    def test_another_version_is_refused_with_both_numbers(self):
+        for protocol in (0, PROTOCOL - 1, PROTOCOL + 1, 2**32 - 1):
+            stranger = Stranger(self.training)
+            stranger.send(message(GREETING, struct.pack("<I", protocol) + bytes(NONCE + DIGEST)))
+            kind, why = stranger.hear()
+            self.assertEqual(kind, REFUSED)
+            self.assertIn(f"protocol {protocol}, the hub {PROTOCOL}".encode(), why)
+            self.assertTrue(stranger.is_closed())
+        self.assert_goes_on()
+
     def test_garbage_is_refused(self):
         chance = random.Random(1)
         for data in (b"GET / HTTP/1.1\r\n\r\n", bytes(64), b"\x16\x03\x01\x00\x05hello" * 9,

@@ -120,6 +120,17 @@ static size_t list_exceptions(const at_parsed *parsed, const json_t *echo, const
     return count;
 }
 
+void at_resume_again(at_parsed *parsed, const char *run)
+{
+    for (size_t i = 0; at_options[i].name; i++) {
+        const char *name = at_options[i].name;
+        bool kept = is_among(name, stopping, STOPPING) || is_among(name, changeable, CHANGEABLE);
+        if (!kept) parsed->given[i] = false;
+    }
+    parsed->settings.run = NULL;
+    parsed->settings.resume = run;
+}
+
 at_err at_resume_open(at_parsed *parsed, at_checkpoint *checkpoint, at_fail *fail)
 {
     const char *except[EXCEPT_MAX];

@@ -15,4 +15,7 @@ at_err at_inherit_run_options(at_parsed *parsed, const char *run, const char *co
  * except those that the user changes. AT_ERR_USAGE for an option that must not change. */
 at_err at_resume_open(at_parsed *parsed, at_checkpoint *checkpoint, at_fail *fail);
 
+/* Makes the options of a run those of its resumption: at_resume_open can follow. */
+void at_resume_again(at_parsed *parsed, const char *run);
+
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/machine.h"
+#include "cli/guard.h"
 #include "cli/launch.h"
 #include "cli/options/inherit.h"
 #include "cli/verbs/hub.h"
@@ -94,28 +95,55 @@ static at_err run_in(at_parsed *parsed, const char *command, const char *folder,
     return err;
 }
 
-static at_err begin_run(at_parsed *parsed, const char *command, at_fail *fail)
+/* ---- the run, and its hub when that is killed ------------------------------------------------ */
+
+typedef struct start {
+    at_parsed  *parsed;
+    const char *command, *folder;
+} start;
+
+static at_err begin_run(const start *s, at_fail *fail)
 {
-    const at_settings *s = &parsed->settings;
-    char               folder[4096];
-    at_run_lock        lock = {0};
-    AT_TRY(at_launch_folder(s->run, s->strategy, folder, sizeof folder, fail));
-    at_err err = at_run_lock_take(folder, &lock, fail);
-    if (!err) err = run_in(parsed, command, folder, NULL, fail);
+    at_run_lock lock = {0};
+    AT_TRY(at_run_lock_take(s->folder, &lock, fail));
+    at_err err = run_in(s->parsed, s->command, s->folder, NULL, fail);
     at_run_lock_release(&lock);
-    at_launch_drop_folder(folder);
     return err;
 }
 
-static at_err resume_run(at_parsed *parsed, const char *command, at_fail *fail)
+static at_err resume_run(const start *s, at_fail *fail)
 {
     at_checkpoint checkpoint = {0};
     at_run_lock   lock = {0};
-    AT_TRY(at_run_lock_take(parsed->settings.resume, &lock, fail));
-    at_err err = at_resume_open(parsed, &checkpoint, fail);
-    if (!err) err = run_in(parsed, command, parsed->settings.resume, &checkpoint, fail);
+    AT_TRY(at_run_lock_take(s->folder, &lock, fail));
+    at_err err = at_resume_open(s->parsed, &checkpoint, fail);
+    if (!err) err = run_in(s->parsed, s->command, s->folder, &checkpoint, fail);
     at_checkpoint_close(&checkpoint);
     at_run_lock_release(&lock);
+    return err;
+}
+
+static at_err run_hub(void *self, bool again, at_fail *fail)
+{
+    const start *s = self;
+    if (again) at_resume_again(s->parsed, s->folder);
+    return s->parsed->settings.resume ? resume_run(s, fail) : begin_run(s, fail);
+}
+
+static at_err run_guarded(at_parsed *parsed, const char *command, at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    char               folder[4096];
+    bool               is_hub, is_new = !s->resume;
+    if (is_new)
+        AT_TRY(at_launch_folder(s->run, s->strategy, folder, sizeof folder, fail));
+    else
+        snprintf(folder, sizeof folder, "%s", s->resume);
+    start      begin = {.parsed = parsed, .command = command, .folder = folder};
+    at_guarded guarded = {
+        .folder = folder, .restarts = (unsigned)s->restarts, .self = &begin, .run = run_hub};
+    at_err err = at_guard(&guarded, &is_hub, fail);
+    if (is_new && !is_hub) at_launch_drop_folder(folder);
     return err;
 }
 
@@ -129,6 +157,5 @@ at_err at_verb_run(at_parsed *parsed, const char *command, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE, "use -n 1 or more",
                            "-n 0 leaves nobody to run the command");
     AT_TRY(at_launch_check_seats(parsed, fail));
-    if (parsed->settings.resume) return resume_run(parsed, command, fail);
-    return begin_run(parsed, command, fail);
+    return run_guarded(parsed, command, fail);
 }

@@ -16,7 +16,7 @@ static const unsigned char action_code[] = {
     [AT_ACT_DROP] = 'd',   [AT_ACT_EVALUATE] = 'e', [AT_ACT_SAVE] = 'k', [AT_ACT_EVICT] = 'v',
     [AT_ACT_NOTICE] = 'n', [AT_ACT_FINISH] = 'f',
 };
-static const unsigned char text_code = '"', usage_code = '%';
+static const unsigned char text_code = '"', usage_code = '%', link_code = '@';
 
 /* Makes room for the last values of this worker; false when there is no memory. */
 static bool reach_worker(at_codec *codec, at_node worker)
@@ -322,6 +322,25 @@ static void code_usage(at_wire *wire, at_node *node, at_usage *usage)
     for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) code_counter(wire, counters[i]);
 }
 
+static void code_name(at_wire *wire, char name[AT_LINK_NAME_SIZE])
+{
+    const char *text = wire->writes ? name : NULL;
+    at_wire_text(wire, &text);
+    if (!wire->writes) at_link_name_set(name, text ? text : "");
+}
+
+static void code_link(at_wire *wire, at_node *node, at_link_stats *link)
+{
+    at_wire_u32(wire, node);
+    code_name(wire, link->host);
+    code_name(wire, link->address);
+    at_wire_i64(wire, &link->round_trip_ns);
+    at_wire_i64(wire, &link->round_trip_ns_min);
+    at_wire_u64(wire, &link->sent_bytes);
+    at_wire_u64(wire, &link->received_bytes);
+    at_wire_u64(wire, &link->resent_packets);
+}
+
 /* Everything after the letter; the kinds of record, event and action are set. */
 static void code_record(at_codec *codec, at_record *record, at_event *event, at_action *action)
 {
@@ -331,18 +350,20 @@ static void code_record(at_codec *codec, at_record *record, at_event *event, at_
     if (record->kind == AT_REC_ACTION) code_action(codec, action, record);
     if (record->kind == AT_REC_TEXT) at_wire_text(&codec->wire, &record->text);
     if (record->kind == AT_REC_USAGE) code_usage(&codec->wire, &record->node, &codec->usage);
+    if (record->kind == AT_REC_LINK) code_link(&codec->wire, &record->node, &codec->link);
 }
 
 static unsigned char letter_of(const at_record *record)
 {
     if (record->kind == AT_REC_EVENT) return event_code[record->event->kind];
     if (record->kind == AT_REC_ACTION) return action_code[record->action->kind];
+    if (record->kind == AT_REC_LINK) return link_code;
     return record->kind == AT_REC_USAGE ? usage_code : text_code;
 }
 
 bool at_codec_write(at_codec *codec, const at_record *record)
 {
-    assert(record->kind <= AT_REC_USAGE);
+    assert(record->kind <= AT_REC_LINK);
     at_wire  *wire = &codec->wire;
     uint64_t  letter = letter_of(record);
     at_record copy = *record; /* the code_* functions take values they could also change */
@@ -352,6 +373,7 @@ bool at_codec_write(at_codec *codec, const at_record *record)
     if (record->event) codec->event = *record->event;
     if (record->action) codec->action = *record->action;
     if (record->usage) codec->usage = *record->usage;
+    if (record->link) codec->link = *record->link;
     code_record(codec, &copy, &codec->event, &codec->action);
     return !wire->bad;
 }
@@ -377,6 +399,10 @@ static bool find_kind(at_codec *codec, unsigned char letter, at_record *record)
         codec->usage = (at_usage){0};
         record->kind = AT_REC_USAGE;
         record->usage = &codec->usage;
+    } else if (letter == link_code) {
+        codec->link = (at_link_stats){0};
+        record->kind = AT_REC_LINK;
+        record->link = &codec->link;
     } else {
         return letter == text_code;
     }

@@ -1,7 +1,7 @@
 /* codec.h - the binary encoding of a record.
  *
  *     letter   the kind of record: capitals are events, small letters actions, '"' a text,
- *              '%' resource usage
+ *              '%' resource usage, '@' a connection
  *     at       signed difference to the previous record
  *     version  signed difference to the previous record
  *     then the fields of this kind, most of them as differences to the last values of that worker
@@ -34,11 +34,12 @@ typedef struct at_codec {
     size_t         last_count;
 
     /* Storage of the record that was read, until the next one. */
-    at_event  event;
-    at_action action;
-    at_usage  usage;
-    at_piece *pieces;
-    size_t    pieces_size;
+    at_event      event;
+    at_action     action;
+    at_usage      usage;
+    at_link_stats link;
+    at_piece     *pieces;
+    size_t        pieces_size;
 } at_codec;
 
 /* A codec that writes or reads; NULL when there is no memory. */

@@ -8,7 +8,7 @@ static const at_ns time_max = (at_ns)1 << 60;
 static const char wrong_worker[] = "no such worker", wrong_time[] = "time out of range",
                   wrong_step[] = "step out of order",
                   wrong_sequence[] = "report without sequence number",
-                  wrong_process[] = "no such process";
+                  wrong_process[] = "no such process", wrong_count[] = "count out of range";
 
 static bool is_worker(at_node worker, uint32_t workers)
 {
@@ -94,6 +94,19 @@ static const char *check_usage(const at_record *record, uint32_t workers)
     return is_duration(usage->user_ns) && is_duration(usage->system_ns) ? NULL : wrong_time;
 }
 
+/* Counters that can be added up. */
+static const char *check_link(const at_record *record, uint32_t workers)
+{
+    const at_link_stats *link = record->link;
+    const uint64_t       most = UINT64_MAX >> 16;
+    if (!is_worker(record->node, workers)) return wrong_worker;
+    bool counts =
+        link->sent_bytes <= most && link->received_bytes <= most && link->resent_packets <= most;
+    if (!counts) return wrong_count;
+    bool times = is_duration(link->round_trip_ns) && is_duration(link->round_trip_ns_min);
+    return times ? NULL : wrong_time;
+}
+
 const char *at_record_validate(const at_record *record, at_ns before, uint32_t workers)
 {
     assert(is_duration(before));
@@ -102,6 +115,7 @@ const char *at_record_validate(const at_record *record, at_ns before, uint32_t w
     if (record->at < before || !is_duration(record->at)) return wrong_time;
     if (record->kind == AT_REC_EVENT) return check_event(record->event, workers);
     if (record->kind == AT_REC_USAGE) return check_usage(record, workers);
+    if (record->kind == AT_REC_LINK) return check_link(record, workers);
     if (!is_duration(record->took)) return wrong_time;
     return check_action(record->action, workers);
 }

@@ -21,10 +21,9 @@ static const struct {
     uint64_t    ahead;
     bool        is_time;
 } tables[] = {
-    {"master_stats.csv", 1, 0, false},
-    {"worker_stats.csv", 1, 1, false},
-    {"collect_stats.csv", 0, 0, false},
-    {"resource_stats.csv", 0, 0, true},
+    {"master_stats.csv", 1, 0, false},  {"worker_stats.csv", 1, 1, false},
+    {"collect_stats.csv", 0, 0, false}, {"resource_stats.csv", 0, 0, true},
+    {"link_stats.csv", 0, 0, true},
 };
 
 /* The last step, and the time, that are kept. */

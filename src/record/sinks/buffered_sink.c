@@ -20,7 +20,7 @@ typedef struct buffered {
     unsigned char *buffer; /* entries: a record followed by what it points to */
 } buffered;
 
-/* The start of an entry; aligned copies of event, action, usage and text follow in this order. */
+/* The start of an entry; aligned copies of event, action, usage, link and text follow. */
 typedef struct entry {
     size_t    size; /* of the whole entry */
     at_record record;
@@ -48,6 +48,7 @@ static size_t entry_size(const at_record *record)
     if (record->event) size += rounded(sizeof *record->event);
     if (record->action) size += rounded(sizeof *record->action) + rounded(pieces_size(record));
     if (record->usage) size += rounded(sizeof *record->usage);
+    if (record->link) size += rounded(sizeof *record->link);
     return size + rounded(text_size(record));
 }
 
@@ -77,6 +78,7 @@ static void copy_entry(unsigned char *place, size_t size, const at_record *from)
     if (from->event) record->event = copy_part(&place, from->event, sizeof *from->event);
     if (from->action) copy_action(&place, from, record);
     if (from->usage) record->usage = copy_part(&place, from->usage, sizeof *from->usage);
+    if (from->link) record->link = copy_part(&place, from->link, sizeof *from->link);
     if (from->text) record->text = copy_part(&place, from->text, text_size(from));
     assert(place == begin + size);
 }

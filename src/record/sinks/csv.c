@@ -1,12 +1,13 @@
 /* The three tables of the published systems, so that their plotting scripts can read the files of a
- * run, and a table of resource usage. docs/reference/files.md explains the columns. */
+ * run, and tables of resource usage and of connections. docs/reference/files.md explains the
+ * columns. */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "record/log/append_file.h"
 #include "record/sinks/sinks.h"
 
-typedef enum table { MASTER, WORKER, COLLECT, RESOURCE, TABLES } table;
+typedef enum table { MASTER, WORKER, COLLECT, RESOURCE, LINK, TABLES } table;
 
 static const struct {
     const char *name, *header;
@@ -21,10 +22,13 @@ static const struct {
                   "time,node,pid,cpu_seconds,user_seconds,system_seconds,rss_bytes,shared_bytes,"
                   "peak_bytes,read_bytes,write_bytes,net_in_bytes,net_out_bytes,"
                   "loopback_bytes\n"},
+    [LINK] = {"link_stats.csv",
+              "time,worker,host,address,round_trip,round_trip_min,sent_bytes,received_bytes,"
+              "resent_packets\n"},
 };
 
 typedef struct csv {
-    at_append_file *table[TABLES]; /* WORKER and RESOURCE are NULL when not recorded */
+    at_append_file *table[TABLES]; /* the last two and WORKER may be NULL: not recorded */
     uint32_t        workers;
     at_ns           opened_at; /* start of the open step: the last APPLY, or the first order */
     bool            began;
@@ -160,6 +164,29 @@ static void put_usage(csv *self, const at_record *record)
     at_append_file_byte(file, '\n');
 }
 
+static void put_text(at_append_file *file, const char *text)
+{
+    at_append_file_text(file, text);
+    at_append_file_byte(file, ',');
+}
+
+static void put_link(csv *self, const at_record *record)
+{
+    at_append_file      *file = self->table[LINK];
+    const at_link_stats *link = record->link;
+    if (!file) return;
+    put_seconds(file, record->at);
+    put_whole(file, record->node);
+    put_text(file, link->host);
+    put_text(file, link->address);
+    put_seconds(file, link->round_trip_ns);
+    put_seconds(file, link->round_trip_ns_min);
+    put_whole(file, link->sent_bytes);
+    put_whole(file, link->received_bytes);
+    at_append_file_whole(file, link->resent_packets);
+    at_append_file_byte(file, '\n');
+}
+
 static void put(void *opaque, const at_record *record)
 {
     csv *self = opaque;
@@ -171,6 +198,8 @@ static void put(void *opaque, const at_record *record)
         if (record->action->kind == AT_ACT_APPLY) put_step(self, record);
     } else if (record->kind == AT_REC_USAGE) {
         put_usage(self, record);
+    } else if (record->kind == AT_REC_LINK) {
+        put_link(self, record);
     }
     for (int i = 0; i < TABLES; i++)
         if (self->table[i])
@@ -192,8 +221,11 @@ static at_err close_sink(void *opaque, at_fail *fail)
 
 static at_err open_tables(csv *self, const at_run_info *info, bool rounds, at_fail *fail)
 {
-    const bool wanted[TABLES] = {
-        [MASTER] = true, [WORKER] = rounds, [COLLECT] = true, [RESOURCE] = info->usage};
+    const bool wanted[TABLES] = {[MASTER] = true,
+                                 [WORKER] = rounds,
+                                 [COLLECT] = true,
+                                 [RESOURCE] = info->usage,
+                                 [LINK] = info->links};
     assert(info->folder);
     for (int i = 0; i < TABLES; i++) {
         if (!wanted[i]) continue;

@@ -13,7 +13,7 @@ at_err at_sink_eventlog(const at_run_info *info, at_sink *sink, at_fail *fail);
 
 /* master_stats.csv and collect_stats.csv with the published columns; with `rounds` also
  * worker_stats.csv, one line per report; with info->usage also resource_stats.csv, one line per
- * USAGE record. */
+ * USAGE record; with info->links also link_stats.csv, one line per LINK record. */
 at_err at_sink_csv(const at_run_info *info, bool rounds, at_sink *sink, at_fail *fail);
 
 /* tensorboard/hub/, tensorboard/worker-01/, ..: event files for TensorBoard, new ones each time the

@@ -15,11 +15,13 @@
 
 enum {
     HEAD_SIZE = 256,
-    LINE_SIZE = 256, /* of one worker */
+    LINE_SIZE = 512, /* of one worker */
     WORKERS_FEW = 64 /* up to this number every change is written at once */
 };
 
 static const at_ns write_every = 20000000; /* with more workers the file is up to megabytes */
+
+static const at_ns measure_every = 1000000000; /* what has changed is only a measurement */
 
 typedef char host_name[64];
 
@@ -34,10 +36,10 @@ typedef struct workers_file {
     int               error; /* errno of the first failure, 0: none */
     at_worker_status *roster;
     host_name        *host; /* by worker; empty: this machine */
+    at_link_stats    *link; /* by worker; NULL: none is on another machine */
 } workers_file;
 
-static void add_worker(at_text *text, at_node id, uint32_t rank, const at_worker_status *status,
-                       const char *host)
+static void add_worker(at_text *text, at_node id, const at_worker_status *status)
 {
     assert(id >= 1);
     assert(status->state);
@@ -46,9 +48,18 @@ static void add_worker(at_text *text, at_node id, uint32_t rank, const at_worker
         at_text_add(text, "%lld", (long long)status->pid);
     else
         at_text_add(text, "null");
-    if (*host) at_text_add(text, ", \"host\": \"%s\", \"rank\": %u", host, rank);
-    at_text_add(text, ", \"incarnation\": %u, \"state\": \"%s\"}", status->incarnation,
+    at_text_add(text, ", \"incarnation\": %u, \"state\": \"%s\"", status->incarnation,
                 status->state);
+}
+
+static void add_link(at_text *text, const at_link_stats *link)
+{
+    if (!link->address[0]) return;
+    at_text_add(text, ", \"host\": \"%s\", \"address\": \"%s\"", link->host, link->address);
+    if (link->round_trip_ns > 0)
+        at_text_add(text, ", \"round_trip_seconds\": %.6f", at_seconds(link->round_trip_ns));
+    at_text_add(text, ", \"sent_bytes\": %llu, \"received_bytes\": %llu",
+                (unsigned long long)link->sent_bytes, (unsigned long long)link->received_bytes);
 }
 
 static at_text format_file(workers_file *self)
@@ -57,8 +68,12 @@ static at_text format_file(workers_file *self)
     at_text_add(&text, "{\n  \"anytime\": \"%s\",\n  \"hub\": %ld,\n  \"workers\": [\n",
                 ANYTIME_VERSION, (long)getpid());
     for (uint32_t i = 0; i < self->workers; i++) {
-        add_worker(&text, i + 1, self->first_rank + i, &self->roster[i], self->host[i]);
-        at_text_add(&text, i + 1 < self->workers ? ",\n" : "\n");
+        add_worker(&text, i + 1, &self->roster[i]);
+        if (self->host[i][0])
+            at_text_add(&text, ", \"host\": \"%s\", \"rank\": %u", self->host[i],
+                        self->first_rank + i);
+        if (self->link) add_link(&text, &self->link[i]);
+        at_text_add(&text, i + 1 < self->workers ? "},\n" : "}\n");
     }
     at_text_add(&text, "  ]\n}\n");
     assert(!text.full);
@@ -106,10 +121,24 @@ static void note_host(workers_file *self, const at_record *record)
     if (*host || *name) snprintf(name, sizeof(host_name), "%s", host);
 }
 
+/* A worker that has moved is news; a measurement waits for its turn. */
+static void note_link(workers_file *self, const at_record *record)
+{
+    if (record->kind != AT_REC_LINK) return;
+    if (!self->link) self->link = calloc(self->workers, sizeof *self->link);
+    if (!self->link) return;
+    at_link_stats *link = &self->link[record->node - 1];
+    bool           moved = strcmp(link->address, record->link->address) != 0;
+    bool           due = record->at - self->written_at >= measure_every;
+    *link = *record->link;
+    if (moved || (self->written_at != AT_NEVER && due)) self->dirty = true;
+}
+
 static void put(void *opaque, const at_record *record)
 {
     workers_file *self = opaque;
     note_host(self, record);
+    note_link(self, record);
     if (at_roster_put(self->roster, self->workers, record)) self->dirty = true;
     if (!self->dirty) return;
     bool is_few = self->workers <= WORKERS_FEW;
@@ -134,6 +163,7 @@ static at_err close_sink(void *opaque, at_fail *fail)
     free(self->text);
     free(self->roster);
     free(self->host);
+    free(self->link);
     free(self);
     return err;
 }

@@ -176,7 +176,12 @@
         }
 
         charts() {
-            return [...this.page.curves, ...this.page.resources, this.page.workerBatch];
+            return [
+                ...this.page.curves,
+                ...this.page.resources,
+                ...this.page.network.charts,
+                this.page.workerBatch,
+            ];
         }
 
         choose(index) {

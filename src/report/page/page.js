@@ -44,6 +44,7 @@
             });
             this.timeline = new A.Timeline();
             this.workers = new A.Workers();
+            this.network = new A.Network();
             this.ledger = new A.Ledger();
             this.settings = new A.Settings();
             this.events = new A.Events();
@@ -109,6 +110,7 @@
                 this.summaryTable.element,
                 this.curveSection,
                 this.workerSection,
+                this.network.element,
                 this.histogramSection,
                 this.ledger.element,
                 this.resourceSection,
@@ -234,6 +236,7 @@
             this.workerSection.hidden = !summary || !summary.workers;
             this.resourceSection.hidden = !summary || !summary.usage;
             this.events.element.hidden = !summary;
+            this.network.update(summary);
             if (!summary) return;
             this.timeline.update(summary);
             this.workers.update(summary);
@@ -269,6 +272,7 @@
                 ...this.histograms,
                 ...this.resources,
                 this.workerBatch,
+                ...this.network.charts,
             ])
                 chart.resize();
             this.timeline.resize();

@@ -4,7 +4,7 @@
  * The first response is complete. Later ones contain only what has changed since a serial number;
  * merge() combines them with the data so far:
  *
- *   steps, tests, usage[].trend   keep `from` points, append the rest
+ *   steps, tests, usage[].trend, network.trends[].trend, network.present   keep `from` points, append the rest
  *   timeline                      keep `from` columns, append the rest
  *   workers                       replace by `first`
  *   log                           replace by `id`
@@ -101,6 +101,7 @@
             usage: mergeUsage(old.usage, update.usage),
             timeline: mergeTimeline(old.timeline, update.timeline),
             workers: mergeBy("first", old.workers, update.workers),
+            network: A.mergeNetwork(old.network, update.network, mergeSeries),
             log: (mergeBy("id", old.log, update.log) || []).slice(-LOG_LINES),
         };
     };

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "report/summary/json_value.h"
@@ -34,6 +35,7 @@ typedef struct line {
     at_ns    at;
     kind     kind;
     at_node  first, last; /* workers concerned */
+    bool     named;       /* the text has its host */
     uint64_t rounds, samples;
     at_drop  why;
     char     text[TEXT_SIZE];
@@ -92,6 +94,20 @@ static void put_join(at_event_lines *e, uint64_t serial, at_ns at, const at_even
         at_text_add(&text, "worker %u joined", l->first);
     else
         at_text_add(&text, "workers %u to %u joined", l->first, l->last);
+}
+
+/* The first record of a connection follows the join, and says from where. */
+static void put_host(at_event_lines *e, uint64_t serial, const at_record *record)
+{
+    line       *l = newest(e);
+    const char *host = record->link->host[0] ? record->link->host : record->link->address;
+    if (!l || l->kind != JOIN || l->first != record->node || l->named) return;
+    at_text text = at_text_in(l->text, sizeof l->text);
+    text.used = strlen(l->text);
+    at_text_add(&text, " from %s", host);
+    l->serial = serial;
+    l->named = true;
+    l->last = 0; /* no later join extends this line */
 }
 
 static void put_lost(at_event_lines *e, uint64_t serial, at_ns at, const at_record *record)
@@ -209,6 +225,7 @@ void at_event_lines_put(at_event_lines *lines, uint64_t serial, at_ns at, const 
     if (event && record->event->kind == AT_EV_LOST) put_lost(lines, serial, at, record);
     if (record->kind == AT_REC_ACTION) put_action(lines, serial, at, record->action);
     if (record->kind == AT_REC_TEXT) put_sentence(lines, serial, at, SAY, record->text);
+    if (record->kind == AT_REC_LINK) put_host(lines, serial, record);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */

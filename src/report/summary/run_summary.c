@@ -70,10 +70,11 @@ static bool reserve(at_run_summary *s, const at_run_summary_options *options)
     s->timeline = at_timeline_new(workers, or_default(options->cells, CELLS));
     s->blame = at_blame_new(&s->plan);
     s->lines = at_event_lines_new(or_default(options->lines, LINES));
+    s->connections = at_connections_new(workers);
     s->worker = calloc(workers, sizeof *s->worker);
     s->distribution = calloc(AT_DISTRIBUTION_COUNT, sizeof *s->distribution);
     return s->tally && s->steps && s->tests && s->round_times && s->timeline && s->blame &&
-           s->lines && s->worker && s->distribution;
+           s->lines && s->connections && s->worker && s->distribution;
 }
 
 at_err at_run_summary_new(const char *info, const at_run_summary_options *options,
@@ -105,6 +106,7 @@ void at_run_summary_free(at_run_summary *summary)
     json_decref(summary->histograms);
     free(summary->distribution);
     free(summary->worker);
+    at_connections_free(summary->connections);
     at_event_lines_free(summary->lines);
     at_blame_free(summary->blame);
     at_timeline_free(summary->timeline);
@@ -362,7 +364,9 @@ void at_run_summary_put(at_run_summary *summary, const at_record *record)
     shifted.at = summary->at;
     summary->tally_sink.put(summary->tally_sink.self, &shifted);
     if (is_leaving(summary, record)) return;
+    at_moment moment = {.serial = summary->serial, .step = summary->step, .at = summary->at};
     at_event_lines_put(summary->lines, summary->serial, summary->at, record);
+    at_connections_put(summary->connections, &moment, record);
     if (record->kind == AT_REC_EVENT) put_event(summary, record);
     if (record->kind == AT_REC_ACTION) put_action(summary, record);
     if (record->kind == AT_REC_USAGE) put_usage(summary, record->node, record->usage);

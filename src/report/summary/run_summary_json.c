@@ -305,6 +305,7 @@ json_t *at_run_summary_json(at_run_summary *summary, uint64_t since)
     set(object, "tests", at_downsampled_json(summary->tests, since));
     set(object, "log", at_event_lines_json(summary->lines, since));
     set(object, "usage", usage_json(summary, since));
+    set(object, "network", at_connections_json(summary->connections, summary->tally, since));
     if (!summary->detailed) return object;
     set(object, "workers", workers_json(summary, since));
     set(object, "worst", worst_json(summary));

@@ -4,6 +4,7 @@
 
 #include "report/plot/bins.h"
 #include "report/summary/blame.h"
+#include "report/summary/connections.h"
 #include "report/summary/downsampled_series.h"
 #include "report/summary/event_lines.h"
 #include "report/summary/round_times.h"
@@ -86,6 +87,7 @@ struct at_run_summary {
     at_timeline           *timeline;
     at_blame              *blame;
     at_event_lines        *lines;
+    at_connections        *connections;
     at_run_summary_worker *worker; /* (plan.workers_max) */
 
     at_reservoir *distribution; /* (AT_DISTRIBUTION_COUNT) */

@@ -103,7 +103,8 @@ static void put_hub_action(trace *t, const at_record *record, at_ns at)
 static at_err put_record(trace *t, const at_record *record, at_fail *fail)
 {
     at_ns at = record->at + t->shift;
-    if (record->kind == AT_REC_TEXT || record->kind == AT_REC_USAGE) return AT_OK;
+    bool  timed = record->kind == AT_REC_EVENT || record->kind == AT_REC_ACTION;
+    if (!timed) return AT_OK;
     assert(at >= 0);
     t->end = later(t->end, at);
     AT_TRY(at_trace_rounds_put(t->rounds, record, at, fail));

@@ -199,6 +199,17 @@ void at_host_usage(at_host *host, at_node node, const at_usage *usage, at_ns now
     at_recorder_put(host->recorder, &record);
 }
 
+void at_host_link(at_host *host, at_node worker, const at_link_stats *link, at_ns now)
+{
+    assert(worker >= 1 && worker <= host->hub->plan->workers_max);
+    at_record record = {.kind = AT_REC_LINK,
+                        .at = now - host->started,
+                        .version = host->hub->version,
+                        .node = worker,
+                        .link = link};
+    at_recorder_put(host->recorder, &record);
+}
+
 /* Network counters are those of the machine, so they are recorded once, with the hub. A process
  * that has just ended is skipped; its LOST event follows. */
 static void sample_process(at_host *host, at_node node, int64_t pid, at_ns now)

@@ -156,6 +156,9 @@ void at_host_process(at_host *host, at_node worker, int64_t pid);
 /* Records a usage measured elsewhere, unless sampling is off. */
 void at_host_usage(at_host *host, at_node node, const at_usage *usage, at_ns now);
 
+/* Records the state of the connection to a worker on another machine. */
+void at_host_link(at_host *host, at_node worker, const at_link_stats *link, at_ns now);
+
 /* Records a message for the user. */
 void at_host_say(at_host *host, at_ns now, const char *text);
 

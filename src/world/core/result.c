@@ -109,6 +109,30 @@ static json_t *targets(const at_result_facts *f)
     return array;
 }
 
+static bool has_link(const at_result_facts *f, uint32_t i)
+{
+    assert(i < f->plan->workers_max);
+    return f->tally->link && f->tally->link[i].last.address[0];
+}
+
+/* Times that are unknown are null. */
+static json_t *round_trip(at_ns time)
+{
+    return number(time > 0 ? at_seconds(time) : NAN);
+}
+
+static void add_link(json_t *row, const at_link_tally *link)
+{
+    json_object_set_new(row, "host", json_string(link->last.host));
+    json_object_set_new(row, "address", json_string(link->last.address));
+    json_object_set_new(row, "losses", whole(link->losses));
+    json_object_set_new(row, "round_trip_seconds", round_trip(link->last.round_trip_ns));
+    json_object_set_new(row, "round_trip_seconds_min", round_trip(link->round_trip_ns_min));
+    json_object_set_new(row, "sent_bytes", whole(link->sent_bytes));
+    json_object_set_new(row, "received_bytes", whole(link->received_bytes));
+    json_object_set_new(row, "resent_packets", whole(link->resent_packets));
+}
+
 static json_t *worker_row(const at_result_facts *f, uint32_t i)
 {
     assert(i < f->plan->workers_max);
@@ -127,6 +151,7 @@ static json_t *worker_row(const at_result_facts *f, uint32_t i)
     json_object_set_new(row, "idle_seconds", number(at_seconds(w->idle_ns)));
     json_object_set_new(row, "send_seconds", number(at_seconds(w->send_ns)));
     json_object_set_new(row, "state", json_string(w->state));
+    if (has_link(f, i)) add_link(row, &f->tally->link[i]);
     return row;
 }
 

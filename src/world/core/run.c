@@ -330,6 +330,7 @@ static void set_info(run *r)
                             .date = at_clock_date(),
                             .progressive = o->task->sparse,
                             .usage = usage_every(o) > 0,
+                            .links = o->seats && o->seats->net_fd >= 0,
                             .options = o->options};
     r->info.layers = r->layers = list_layers(o->task, &r->info.layer_count);
 }

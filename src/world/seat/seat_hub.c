@@ -287,6 +287,7 @@ static at_err take_own_hello(at_seat_hub *h, at_guest *g, at_fail *fail)
     AT_TRY(at_job_compare(&note, h->part, fail));
     memcpy(&rank, g->inbox.bytes + AT_WORKER_NOTE, sizeof rank);
     g->rank = rank;
+    at_link_name_set(g->host, note.host);
     g->stage = AT_GUEST_READY;
     return AT_OK;
 }
@@ -317,6 +318,8 @@ static at_err take_hello(at_seat_hub *h, at_guest *g, at_fail *fail)
                                         : at_fail_set(fail, AT_ERR_FORMAT, NULL,
                                                       "the greeting of a seat cannot be read");
     g->rank = json_integer_value(rank);
+    const char *host = json_string_value(json_object_get(json, "host"));
+    at_link_name_set(g->host, host ? host : "");
     json_decref(json);
     AT_TRY(err);
     g->child = child_of(h, g);

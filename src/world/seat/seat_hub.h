@@ -37,11 +37,12 @@ typedef struct at_guest {
     at_guest_stage stage;
     int            fd;
     at_remote      remote; /* of one on another machine; its link replaces fd and pid */
-    char           peer[AT_NET_TEXT_SIZE]; /* its address */
-    bool           ready;                  /* something has arrived over its link, or can be sent */
-    pid_t          pid;                    /* of its process; 0: on another machine */
-    at_ns          since;                  /* its last progress */
-    uint64_t       received;               /* bytes, when that was */
+    char           peer[AT_NET_TEXT_SIZE];  /* its address */
+    char           host[AT_LINK_NAME_SIZE]; /* as it names its machine; "": it did not */
+    bool           ready;    /* something has arrived over its link, or can be sent */
+    pid_t          pid;      /* of its process; 0: on another machine */
+    at_ns          since;    /* its last progress */
+    uint64_t       received; /* bytes, when that was */
     unsigned char  nonce[AT_SEAT_NONCE];
     at_seat_inbox  inbox;
     at_spec        spec;  /* from HELLO until it has a seat */

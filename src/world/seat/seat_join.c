@@ -79,8 +79,12 @@ at_err at_seat_answer(at_seat *s, at_fail *fail)
 static at_err greet(at_seat *s, at_fail *fail)
 {
     json_t *hello = at_spec_write(&s->spec);
+    char    host[AT_LINK_NAME_SIZE] = "", name[AT_LINK_NAME_SIZE];
     if (!hello) return at_fail_memory(fail);
+    if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
+    at_link_name_set(name, host); /* JSON takes only UTF-8 */
     json_object_set_new(hello, "rank", json_integer(s->rank_wanted));
+    json_object_set_new(hello, "host", json_string(name));
     char *text = json_dumps(hello, JSON_COMPACT);
     json_decref(hello);
     if (!text) return at_fail_memory(fail);

@@ -41,6 +41,7 @@ static void tell_lost(at_seat_world *w, at_node id, bool returns, bool left, con
     at_seat_chair *c = &w->chair[id - 1];
     char           text[300];
     snprintf(text, sizeof text, "%s", reason); /* it may be the guest's */
+    at_seat_measure(w, id); /* the last time; before the event, whose time is later */
     at_event event = {.kind = AT_EV_LOST, .worker = id, .now = at_host_now(&w->host)};
     c->drawn = at_seat_drawn(w, id);
     event.as.lost.drawn = c->drawn;
@@ -169,6 +170,7 @@ static void seat_guest(at_seat_world *w, at_node id, at_guest *g)
     at_event event = {.kind = AT_EV_JOINED, .worker = id, .now = at_host_now(&w->host)};
     event.as.joined.incarnation = c->incarnation;
     at_host_event(&w->host, &event, &(at_about){.pid = g->pid});
+    at_seat_measure(w, id);
 }
 
 /* Once for each version; a seat that becomes the first is asked again. */

@@ -216,6 +216,28 @@ static void name_silent(at_seat_world *w, at_ns now)
     }
 }
 
+/* ---- connections ----------------------------------------------------------------------------- */
+
+void at_seat_measure(at_seat_world *w, at_node id)
+{
+    const at_guest *g = w->chair[id - 1].guest;
+    at_link_stats   stats = {0};
+    if (!g || !g->remote.link) return;
+    memcpy(stats.host, g->host, sizeof stats.host);
+    at_link_name_set(stats.address, g->peer);
+    at_link_measure(g->remote.link, &stats);
+    at_host_link(&w->host, id, &stats, at_clock_now() - w->host.stopped);
+}
+
+/* As often as resource usage; others are recorded when they join and when they go. */
+static void measure_all(at_seat_world *w)
+{
+    at_ns now = at_clock_now(), every = w->context->usage_every;
+    if (w->seats->net_fd < 0 || every == 0 || now < w->measure_at) return;
+    w->measure_at = now + every;
+    for (at_node id = 1; id <= at_seat_workers_max(w); id++) at_seat_measure(w, id);
+}
+
 /* ---- loop ------------------------------------------------------------------------------------ */
 
 static void stop(at_seat_world *w)
@@ -281,6 +303,7 @@ static void turn(at_seat_world *w)
     at_seat_start_again(w);
     at_seat_start_more(w);
     if (!w->host.finished) poll_time(w);
+    measure_all(w);
     at_seat_flush(w);
 }
 
@@ -419,6 +442,7 @@ static at_err train(at_seat_world *w, at_outcome *outcome, at_fail *fail)
     at_packings_say(w->context, &w->host, start.now);
     at_seat_reap(w); /* who has ended before we had handlers for signals */
     loop(w);
+    for (at_node id = 1; id <= at_seat_workers_max(w); id++) at_seat_measure(w, id);
     if (w->failure.err) {
         *fail = w->failure;
         return fail->err;

@@ -49,6 +49,7 @@ typedef struct at_seat_world {
     uint64_t asked_version;
     bool     save_waits; /* for the parameters that a seat was asked for */
     at_ns    look_at;    /* when connections are read at the latest */
+    at_ns    measure_at; /* when they are measured */
     at_ns    said_at;    /* when a refused connection was mentioned last */
     at_node  doubted_id; /* worker whose loss was no number, while nobody knows yet whether those of
                             others are; 0: none */
@@ -98,6 +99,9 @@ void at_seat_flush(void *world);
 /* Ends a worker for good. A process of ours is killed, and its end follows; others are told, and
  * lose their seat in the next turn of the loop. */
 void at_seat_evict(void *world, at_node worker);
+
+/* Records the connection to a worker; does nothing for one on this machine. */
+void at_seat_measure(at_seat_world *world, at_node id);
 
 /* ---- seat_reports.c ---- */
 

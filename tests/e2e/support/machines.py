@@ -27,7 +27,7 @@ def why_not():
 
 
 class Network:
-    """Machines 0, 1, ..; the address of machine i is 10.77.0.(i + 1)."""
+    """Machines 0, 1, ..; the addresses of machine i are 10.77.0.(i + 1) and fd77::(i + 1)."""
 
     def __init__(self, count):
         self.processes = []
@@ -46,6 +46,11 @@ class Network:
         except (OSError, subprocess.CalledProcessError):
             self.close()
             raise
+
+    @property
+    def has_ipv6(self):
+        """The kernel may be without it."""
+        return os.path.exists("/proc/sys/net/ipv6")
 
     def _start(self, command):
         process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE,
@@ -73,6 +78,8 @@ class Network:
         """The machine has this address from now on, and no other."""
         self.call(machine, "ip", "addr", "flush", "dev", "net")
         self.call(machine, "ip", "addr", "add", f"10.77.0.{number}/24", "dev", "net")
+        if self.has_ipv6:
+            self.call(machine, "ip", "addr", "add", f"fd77::{number}/64", "dev", "net", "nodad")
 
     def cable(self, machine, **properties):
         """Sets delay (s), loss, reorder (shares of packets), rate (bytes/s) or cut."""

@@ -21,6 +21,8 @@ typedef struct full {
     at_usage  usage;
     at_piece  pieces[PIECES];
     char      text[40];
+
+    at_link_stats link;
 } full;
 
 /* Numbers of every size, extremes included. */
@@ -206,11 +208,25 @@ static void fill_usage(full *it, at_rng *rng)
                            .loopback_bytes = any_flag(rng) ? any64(rng) : AT_USAGE_UNKNOWN};
 }
 
+static void fill_link(full *it, at_rng *rng)
+{
+    it->record.link = &it->link;
+    it->record.node = (at_node)at_rng_below(rng, AT_WORKERS_MAX) + 1;
+    it->link = (at_link_stats){.host = "alpha",
+                               .address = "[fe80::7%eth0]:7000",
+                               .round_trip_ns = (at_ns)any64(rng),
+                               .round_trip_ns_min = (at_ns)any64(rng),
+                               .sent_bytes = any64(rng),
+                               .received_bytes = any64(rng),
+                               .resent_packets = any64(rng)};
+    it->link.host[at_rng_below(rng, 5)] = '\0';
+}
+
 /* From a seed, so that writing and comparing see the same records without storing them. */
 static void make_full(full *it, at_rng *rng)
 {
     memset(it, 0, sizeof *it);
-    it->record.kind = (at_record_kind)at_rng_below(rng, AT_REC_USAGE + 1);
+    it->record.kind = (at_record_kind)at_rng_below(rng, AT_REC_LINK + 1);
     it->record.at = (at_ns)any64(rng);
     it->record.version = any64(rng);
     size_t size = at_rng_below(rng, sizeof it->text);
@@ -221,6 +237,7 @@ static void make_full(full *it, at_rng *rng)
     if (it->record.kind == AT_REC_ACTION) fill_action(it, rng);
     if (it->record.kind == AT_REC_TEXT) it->record.text = it->text;
     if (it->record.kind == AT_REC_USAGE) fill_usage(it, rng);
+    if (it->record.kind == AT_REC_LINK) fill_link(it, rng);
 }
 
 static void check_pieces(const at_action *expected, const at_action *got)
@@ -230,6 +247,17 @@ static void check_pieces(const at_action *expected, const at_action *got)
         const at_piece *a = &expected->as.apply.pieces[i], *b = &got->as.apply.pieces[i];
         assert_memory_equal(a, b, sizeof *a);
     }
+}
+
+static void check_link(const at_link_stats *a, const at_link_stats *b)
+{
+    assert_string_equal(a->host, b->host);
+    assert_string_equal(a->address, b->address);
+    assert_int_equal(a->round_trip_ns, b->round_trip_ns);
+    assert_int_equal(a->round_trip_ns_min, b->round_trip_ns_min);
+    assert_int_equal(a->sent_bytes, b->sent_bytes);
+    assert_int_equal(a->received_bytes, b->received_bytes);
+    assert_int_equal(a->resent_packets, b->resent_packets);
 }
 
 static void check_same(const full *expected, const at_record *got)
@@ -245,6 +273,7 @@ static void check_same(const full *expected, const at_record *got)
     if (record->text) assert_string_equal(record->text, got->text);
     assert_int_equal(record->node, got->node);
     if (record->usage) assert_memory_equal(record->usage, got->usage, sizeof *got->usage);
+    if (record->link) check_link(record->link, got->link);
     if (record->event) assert_memory_equal(record->event, got->event, sizeof *got->event);
     if (!record->action) return;
     at_action action = *got->action;

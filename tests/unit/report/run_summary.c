@@ -442,6 +442,83 @@ static void an_invalid_log_header_is_rejected(void **state)
     }
 }
 
+/* ---- connections --------------------------------------------------------------------------- */
+
+static void put_link(scripted *t, at_node worker, const char *address, uint64_t sent)
+{
+    at_link_stats link = {.host = "alpha", .round_trip_ns = AT_MS(3), .sent_bytes = sent};
+    at_link_name_set(link.address, address);
+    script_put(&t->run, (at_record){.kind = AT_REC_LINK, .node = worker, .link = &link});
+}
+
+static json_t *network_of(scripted *t, uint64_t since, uint64_t *serial)
+{
+    json_t *all = at_run_summary_json(t->summary, since);
+    json_t *network = json_incref(json_object_get(all, "network"));
+    if (serial) *serial = (uint64_t)json_integer_value(json_object_get(all, "serial"));
+    json_decref(all);
+    return network;
+}
+
+static double real_in(const json_t *array, size_t i)
+{
+    return json_number_value(json_array_get(array, i));
+}
+
+static void connections_have_rates_hosts_and_losses(void **state)
+{
+    (void)state;
+    scripted t;
+    uint64_t serial;
+    begin(&t, "async", 2);
+    put_link(&t, 2, "10.0.0.7:1", 0);
+    t.run.at += AT_SEC(2);
+    put_link(&t, 2, "10.0.0.7:1", 4000);
+    script_lost(&t.run, 2, "lost its connection", false);
+    json_t *network = network_of(&t, 0, &serial);
+    json_t *row = json_array_get(json_object_get(network, "links"), 0);
+    assert_int_equal(json_array_size(json_object_get(network, "links")), 1);
+    assert_string_equal(json_string_value(json_object_get(row, "host")), "alpha");
+    assert_int_equal(json_integer_value(json_object_get(row, "losses")), 1);
+    assert_int_equal(json_integer_value(json_object_get(row, "sent")), 4000);
+    check_near(json_number_value(json_object_get(row, "round_trip")), 0.003);
+    json_t *trend = json_object_get(json_array_get(json_object_get(network, "trends"), 0), "trend");
+    json_t *rates = json_object_get(json_object_get(trend, "sent"), "mean");
+    check_near(real_in(rates, json_array_size(rates) - 1), 2000); /* bytes per second */
+    json_t *present =
+        json_object_get(json_object_get(json_object_get(network, "present"), "workers"), "mean");
+    check_near(real_in(present, json_array_size(present) - 1), 1);
+    json_decref(network);
+    assert_null(network_of(&t, serial, NULL)); /* nothing has changed since */
+    end(&t);
+}
+
+static void runs_on_one_machine_have_no_connections(void **state)
+{
+    (void)state;
+    scripted t;
+    begin(&t, "fmb", 2);
+    assert_null(network_of(&t, 0, NULL));
+    end(&t);
+}
+
+static void more_workers_than_curves_are_still_listed(void **state)
+{
+    (void)state;
+    scripted t;
+    char     address[40];
+    begin(&t, "async", 100);
+    for (at_node w = 1; w <= 100; w++) {
+        snprintf(address, sizeof address, "10.0.0.%u:1", w);
+        put_link(&t, w, address, 1);
+    }
+    json_t *network = network_of(&t, 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(network, "links")), 100);
+    assert_int_equal(json_array_size(json_object_get(network, "trends")), 64);
+    json_decref(network);
+    end(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -460,6 +537,9 @@ int main(void)
         cmocka_unit_test(a_resumed_run_continues_in_time_without_duplicate_steps),
         cmocka_unit_test(without_a_log_the_csv_files_are_read),
         cmocka_unit_test(an_invalid_log_header_is_rejected),
+        cmocka_unit_test(connections_have_rates_hosts_and_losses),
+        cmocka_unit_test(runs_on_one_machine_have_no_connections),
+        cmocka_unit_test(more_workers_than_curves_are_still_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
