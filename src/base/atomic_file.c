@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/folder_guard.h"
+
 enum { TEMPORARY_TRIES_MAX = 1000 };
 
 /* Length of the folder part of a path: "a/" of "a/b", "" of "b". */
@@ -77,8 +79,8 @@ at_err at_atomic_file_begin(at_atomic_file *file, const char *path, bool sealed,
 {
     assert(path);
     *file = (at_atomic_file){.fd = -1, .path = strdup(path)};
-    int error = ENOMEM;
-    if (file->path) {
+    int error = file->path ? at_folder_guard_check(path) : ENOMEM;
+    if (file->path && !error) {
         file->fd = open_temporary(path, &file->temporary);
         error = errno;
     }

@@ -17,6 +17,7 @@ static void check(const at_record *record)
     assert((record->kind == AT_REC_ACTION) == (record->action != NULL));
     assert((record->kind == AT_REC_USAGE) == (record->usage != NULL));
     if (record->kind == AT_REC_TEXT) assert(record->text);
+    assert(record->kind != AT_REC_TOTALS); /* files only */
     if (record->kind == AT_REC_USAGE) assert(record->node <= AT_NODE_EVALUATOR);
 }
 

@@ -346,6 +346,7 @@ static void put(void *self, const at_record *record)
     if (record->kind == AT_REC_EVENT) put_event(full, record);
     if (record->kind == AT_REC_ACTION) put_action(full, record);
     if (record->kind == AT_REC_USAGE) count_usage(full, record);
+    if (record->kind == AT_REC_TOTALS) at_tally_replace(&full->totals, record->text, record->at);
 }
 
 /* The totals are used after the recorder is closed; at_tally_free releases them. */

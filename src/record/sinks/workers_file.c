@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/folder_guard.h"
 #include "base/text.h"
 #include "record/roster.h"
 #include "record/sinks/sinks.h"
@@ -69,9 +70,10 @@ static int replace_file(const workers_file *self, const char *bytes, size_t size
 {
     assert(bytes);
     assert(size > 0);
-    int fd = open(self->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int error = at_folder_guard_check(self->temporary);
+    if (error) return error;
+    int fd = open(self->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0) return errno;
-    int error = 0;
     while (size > 0 && !error) {
         ssize_t done = write(fd, bytes, size);
         if (done < 0 && errno == EINTR) continue;
