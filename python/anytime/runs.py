@@ -47,7 +47,7 @@ def _table(path: Path) -> dict[str, Any]:
 _KINDS = {"S": "start", "J": "joined", "L": "lost", "M": "message", "A": "applied",
           "E": "evaluated", "T": "timer", "X": "stop", "s": "send", "t": "set timer", "+": "add",
           "a": "apply", "d": "drop", "e": "evaluate", "k": "save", "v": "evict", "n": "notice",
-          "f": "finish", '"': "text", "%": "usage"}
+          "f": "finish", '"': "text", "%": "usage", "=": "totals"}
 _LOG_HEAD = struct.Struct("<4sIII")
 _LOG_FORMAT = 6
 
@@ -105,7 +105,9 @@ def _events(path: Path) -> dict[str, Any]:
                 text = record[at:at + size].decode("utf-8", "replace")
             elif kind.isupper():  # events have a time of their own
                 gap, at = _change(record, at, gap)
-            if kind not in '"%':
+            if kind == "=":
+                text = record[at:].decode("utf-8", "replace")
+            if kind not in '"%=':
                 worker, at = _number(record, at)
         except _Torn:
             break
@@ -138,7 +140,7 @@ def _tensors(path: Path) -> dict[str, tuple[list[int], bytes]]:
     try:
         header = json.loads(raw[8:8 + size])
         data = memoryview(raw)[8 + size:]
-        tensors = {}
+        tensors, places = {}, []
         for name, entry in header.items():
             if name == "__metadata__" or entry["dtype"] != "F32":
                 continue
@@ -148,6 +150,9 @@ def _tensors(path: Path) -> dict[str, tuple[list[int], bytes]]:
                 count *= n
             if not 0 <= begin <= end <= len(data) or end - begin != 4 * count:
                 raise Error(f"{path}: {name} does not fit into the file", 65)
+            if any(begin < last and first < end for first, last in places):
+                raise Error(f"{path}: {name} overlaps another tensor", 65)
+            places.append((begin, end))
             tensors[name] = (shape, bytes(data[begin:end]))
         return tensors
     except (ValueError, KeyError, TypeError, AttributeError) as problem:

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/disk.h"
+#include "base/folder_guard.h"
 
 enum { TEMPORARY_TRIES_MAX = 1000 };
 
@@ -58,8 +59,8 @@ at_err at_atomic_file_begin(at_atomic_file *file, const char *path, bool sealed,
 {
     assert(path);
     *file = (at_atomic_file){.fd = -1, .path = strdup(path)};
-    int error = ENOMEM;
-    if (file->path) {
+    int error = file->path ? at_folder_guard_check(path) : ENOMEM;
+    if (file->path && !error) {
         file->fd = open_temporary(path, &file->temporary);
         error = errno;
     }

@@ -184,6 +184,28 @@ bool at_text_real(const char *text, double *value)
     return true;
 }
 
+bool at_text_bytes(const char *text, uint64_t *value)
+{
+    assert(text);
+    static const struct {
+        const char *name;
+        double      bytes;
+    } units[] = {{"", 1},         {"B", 1},           {"kB", 1e3},
+                 {"MB", 1e6},     {"GB", 1e9},        {"TB", 1e12},
+                 {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
+    double      number;
+    const char *rest;
+    if (!scan_real(text, &number, &rest) || signbit(number)) return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(rest, units[i].name)) continue;
+        double bytes = number * units[i].bytes;
+        if (!(bytes <= 1e18)) return false;
+        *value = (uint64_t)bytes;
+        return true;
+    }
+    return false;
+}
+
 bool at_text_duration(const char *text, at_ns *value)
 {
     assert(text);

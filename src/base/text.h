@@ -34,6 +34,9 @@ bool at_text_real(const char *text, double *value);
 double at_text_strtod(const char *text, char **end);
 float  at_text_strtof(const char *text, char **end);
 
+/* A size with a unit: 500kB 1.5GB 64MiB, or bytes without one. Rejects negative and huge values. */
+bool at_text_bytes(const char *text, uint64_t *value);
+
 /* A duration with a unit: 5.5s 20ms 100us 3ns 2min 1h, exponents allowed (1.6e-05s); a bare
  * number means seconds. Rejects negative values and more than 100 years. */
 bool at_text_duration(const char *text, at_ns *value);

@@ -421,6 +421,17 @@ static at_err resolve_resources(const char *text, at_ns *every, at_fail *fail)
                        "--resources %s is not a valid interval", text);
 }
 
+/* A smaller limit would hold no sample of a run with a few workers. */
+static at_err resolve_record_limit(const char *text, uint64_t *limit, at_fail *fail)
+{
+    const uint64_t least = 100000;
+    *limit = AT_RECORD_UNLIMITED;
+    if (strcmp(text, "none") == 0) return AT_OK;
+    if (at_text_bytes(text, limit) && *limit >= least) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "for example 200MB or 5GB, at least 100kB; or none",
+                       "--record-limit %s is not a valid size", text);
+}
+
 static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *command,
                        at_fail *fail)
 {
@@ -430,6 +441,7 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     AT_TRY(choose("record", s->record, at_recording_name, AT_RECORDING_COUNT, &keep, fail));
     run->recording = (at_recording)keep;
     AT_TRY(resolve_resources(s->resources, &run->resources, fail));
+    AT_TRY(resolve_record_limit(s->record_limit, &run->record_limit, fail));
     run->task = &launch->task;
     AT_TRY(at_world_find(s->world, s->workers == 0, &run->world, fail));
     run->checkpoint_every = s->checkpoint_every;

@@ -14,6 +14,7 @@
 #include "cli/parts.h"
 #include "cli/run_names.h"
 #include "cli/verbs/verbs.h"
+#include "data/files/source.h"
 #include "learn/engines/blas.h"
 #include "learn/engines/conv_kernels.h"
 #include "world/mpi/mpi_world.h"
@@ -106,6 +107,20 @@ static bool is_for_all_ranks(const at_verb *verb, const at_parsed *parsed)
     return !chosen || strcmp(parsed->settings.world, "mpi") == 0;
 }
 
+/* NULL for verbs that read no data. */
+static at_err limit_unpacking(const char *text, at_fail *fail)
+{
+    uint64_t limit = AT_SOURCE_AUTO;
+    bool     is_auto = !text || strcmp(text, "auto") == 0;
+    if (text && strcmp(text, "none") == 0)
+        limit = UINT64_MAX;
+    else if (!is_auto && (!at_text_bytes(text, &limit) || limit == 0))
+        return at_fail_set(fail, AT_ERR_USAGE, "for example 10GB; or auto, or none",
+                           "--unpack-limit %s is not a valid size", text);
+    at_source_limit(limit);
+    return AT_OK;
+}
+
 static at_err run_verb(const at_verb *verb, int argc, char **argv, bool *all_ranks, at_fail *fail)
 {
     static char command[COMMAND_SIZE];
@@ -120,7 +135,8 @@ static at_err run_verb(const at_verb *verb, int argc, char **argv, bool *all_ran
         bool all = strcmp(parsed.settings.help, "all") == 0;
         if (at_launcher_detect().rank == 0) print_verb(verb, all);
     } else if (!err) {
-        err = at_run_names_resolve(&parsed, verb->options, fail);
+        err = limit_unpacking(parsed.settings.unpack_limit, fail);
+        if (!err) err = at_run_names_resolve(&parsed, verb->options, fail);
         if (!err) err = verb->run(&parsed, command, fail);
     }
     *all_ranks = is_for_all_ranks(verb, &parsed);

@@ -208,6 +208,39 @@ static at_err read_header(reader *r)
     return AT_OK;
 }
 
+typedef struct span {
+    json_int_t first, end;
+} span;
+
+static int by_place(const void *a, const void *b)
+{
+    const span *x = a, *y = b;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return x->end < y->end ? -1 : x->end > y->end;
+}
+
+/* Bytes that belong to two tensors are either a mistake or an attempt to confuse readers. */
+static at_err check_extents(const reader *r)
+{
+    const char *name;
+    json_t     *entry;
+    size_t      count = 0;
+    span       *list = malloc((json_object_size(r->header) + 1) * sizeof *list);
+    if (!list) return at_fail_memory_for(r->fail, "for %s", r->path);
+    json_object_foreach(r->header, name, entry)
+    {
+        const json_t *offsets = json_object_get(entry, "data_offsets");
+        if (strcmp(name, "__metadata__") == 0) continue;
+        list[count].first = json_integer_value(json_array_get(offsets, 0));
+        list[count++].end = json_integer_value(json_array_get(offsets, 1));
+    }
+    qsort(list, count, sizeof *list, by_place);
+    bool overlap = false;
+    for (size_t i = 1; i < count; i++) overlap = overlap || list[i].first < list[i - 1].end;
+    free(list);
+    return overlap ? damaged(r, "two tensors overlap") : AT_OK;
+}
+
 static bool same_shape(const json_t *shape, const at_tensor *tensor)
 {
     if (!json_is_array(shape) || json_array_size(shape) != tensor->dims) return false;
@@ -277,7 +310,8 @@ static at_err open_weights(reader *r, char path[AT_SAFETENSORS_PATH_SIZE])
 {
     assert(r->path && !r->file);
     AT_TRY(open_file(r, path));
-    return read_header(r);
+    AT_TRY(read_header(r));
+    return check_extents(r);
 }
 
 static void close_weights(reader *r)

@@ -19,6 +19,7 @@ static void check(const at_record *record)
     assert((record->kind == AT_REC_LINK) == (record->link != NULL));
     if (record->kind == AT_REC_TEXT) assert(record->text);
     if (record->kind == AT_REC_LINK) assert(record->node >= 1);
+    assert(record->kind != AT_REC_TOTALS); /* files only */
     if (record->kind == AT_REC_USAGE) assert(record->node <= AT_NODE_EVALUATOR);
 }
 

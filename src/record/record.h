@@ -53,7 +53,8 @@ typedef enum at_record_kind {
     AT_REC_ACTION, /* came out of the hub and was carried out: `action` is set */
     AT_REC_TEXT,   /* a message for the user: `text` is set */
     AT_REC_USAGE,  /* resource usage of a process so far: `usage` and `node` are set */
-    AT_REC_LINK    /* connection to a worker on another machine: `link` and `node` are set */
+    AT_REC_LINK,   /* connection to a worker on another machine: `link` and `node` are set */
+    AT_REC_TOTALS  /* in files only, after records were left out: `text` has the tally (JSON) */
 } at_record_kind;
 
 /* LIMIT: with more workers there is no workers.json and no row per worker in result.json. */
@@ -70,7 +71,7 @@ typedef struct at_record {
     uint64_t         version; /* the hub's, before the event; staleness = version - work.version */
     int64_t          pid;     /* with JOINED */
     const char      *text;    /* with LOST: how it ended ("killed by signal 9"); with JOINED: its
-                                host, NULL: this one; with TEXT */
+                                host, NULL: this one; with TEXT and TOTALS */
     double           lr;      /* with APPLY */
     at_ns            took;    /* with APPLY: duration of the update; 0 in simulated time */
     uint64_t         count;   /* with EVALUATED: test samples */
@@ -92,6 +93,7 @@ static inline bool at_record_is_save(const at_record *record)
 typedef struct at_sink {
     const char *name;
     void       *self;
+    bool        complete; /* gets the records that long runs leave out of their files, too */
     void (*put)(void *self, const at_record *record);
     at_err (*close)(void *self, at_fail *fail); /* releases self */
 } at_sink;

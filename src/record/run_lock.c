@@ -91,7 +91,7 @@ static bool has_no_locks(int error)
  * without: exclusive creation still keeps new runs apart. */
 static at_err try_lock(const char *folder, at_run_lock *lock, at_fail *fail)
 {
-    int fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int fd = open(lock->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return at_fail_set(fail, AT_ERR_MISSING, "check the spelling of the path",
                            "%s: no such folder", folder);

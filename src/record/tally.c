@@ -377,6 +377,7 @@ static void put(void *self, const at_record *record)
     if (record->kind == AT_REC_ACTION) put_action(full, record);
     if (record->kind == AT_REC_USAGE) count_usage(full, record);
     if (record->kind == AT_REC_LINK) count_link(full, record->node, record->link);
+    if (record->kind == AT_REC_TOTALS) at_tally_replace(&full->totals, record->text, record->at);
 }
 
 /* The totals are used after the recorder is closed; at_tally_free releases them. */

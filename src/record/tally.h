@@ -87,6 +87,17 @@ json_t *at_tally_json(const at_tally *tally, at_ns at);
  * are malformed. */
 at_err at_tally_resume(at_tally *tally, const json_t *state, at_fail *fail);
 
+/* Totals in an event log (AT_REC_TOTALS) are the same as JSON text, with the number of records left
+ * out before them (`skipped`), and whether some are left out after them (`skips`). Can a run of so
+ * many workers have had these at the time `at`? */
+bool at_tally_totals_valid(const char *text, uint32_t workers, at_ns at);
+
+/* Whether records are missing right before these totals, or after them. */
+bool at_tally_totals_gap(const char *text);
+
+/* Replaces everything that was counted by totals that were checked, as of the time `at`. */
+void at_tally_replace(at_tally *tally, const char *text, at_ns at);
+
 /* Progressive validation loss: the mean of all training losses so far, each computed before the
  * model was updated with its sample; NAN before the first. */
 double at_tally_progressive(const at_tally *tally);

@@ -4,11 +4,15 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "record/histogram.h"
 #include "record/log/json_fields.h"
 #include "record/tally.h"
 #include "step/snapshot.h"
+
+/* 36 years. */
+static const at_ns time_max = (at_ns)1 << 60;
 
 static const at_json_field tally_fields[] = {
     {"step_count", AT_JSON_COUNT, offsetof(at_tally, step_count)},
@@ -122,18 +126,21 @@ json_t *at_tally_json(const at_tally *tally, at_ns at)
 
 static bool read_histogram(const json_t *object, at_histogram *h)
 {
-    json_int_t    count, min, max;
+    json_int_t    count, min, max, last = -1;
     const json_t *buckets;
     uint64_t      sum = 0;
     if (json_unpack((json_t *)object, "{s:I, s:F, s:I, s:I, s:o}", "count", &count, "sum", &h->sum,
-                    "min", &min, "max", &max, "buckets", &buckets))
+                    "min", &min, "max", &max, "buckets", &buckets) ||
+        count < 0)
         return false;
     for (size_t i = 0; i + 1 < json_array_size(buckets); i += 2) {
         json_int_t index = json_integer_value(json_array_get(buckets, i));
         json_int_t here = json_integer_value(json_array_get(buckets, i + 1));
-        if (index < 0 || index >= AT_HISTOGRAM_BUCKETS || here < 1) return false;
+        if (index <= last || index >= AT_HISTOGRAM_BUCKETS || here < 1) return false;
+        if (here > count || sum > (uint64_t)(count - here)) return false;
         h->bucket[index] = (uint64_t)here;
         sum += (uint64_t)here;
+        last = index;
     }
     h->count = (uint64_t)count;
     h->min = min;
@@ -171,35 +178,82 @@ static bool read_lists(at_tally *tally, const json_t *state)
     return read_links(tally, json_object_get(state, "links"));
 }
 
-/* Whether the times can be continued: the earlier parts ended by the time of the snapshot, from
- * which the resumed run begins, and lasted no longer; their last step was within them. */
-static bool times_valid(const at_tally *tally)
+/* Whether the times can be continued from `end`: the earlier parts ended by then and lasted no
+ * longer; their last step was within them. */
+static bool times_valid(const at_tally *tally, at_ns end)
 {
-    const at_snapshot *resume = tally->info->resume;
-    const at_ns        long_time = (at_ns)1 << 60;
-    at_ns              end = resume ? resume->clock : long_time;
-    bool               has_steps = tally->step_count > 0;
+    bool has_steps = tally->step_count > 0;
     if (tally->before_end < 0 || tally->before_end > end) return false;
     if (tally->before_ns < 0 || tally->before_ns > tally->before_end) return false;
     if (tally->applied_at < 0 || tally->applied_at > tally->before_end) return false;
     return !has_steps || tally->applied_at >= tally->before_end - tally->before_ns;
 }
 
-/* The weight of a fading mean approaches 1; false for NaN. */
-static bool loss_valid(const at_tally *tally)
+/* The weight of a fading mean approaches 1; false for NaN. No step, no samples. */
+static bool sums_valid(const at_tally *tally)
 {
     assert(tally->info);
+    if (tally->step_count == 0 && tally->samples_used > 0) return false;
     return tally->loss_weight >= 0 && tally->loss_weight < 1;
+}
+
+/* Sets the totals to those of `state`, of a run that goes on at `end` or later. */
+static bool read_totals(at_tally *tally, const json_t *state, at_ns end)
+{
+    memset(tally->steps, 0, sizeof *tally->steps);
+    tally->before_ns = json_integer_value(json_object_get(state, "before"));
+    tally->before_end = json_integer_value(json_object_get(state, "before_end"));
+    return !at_json_fields_read(tally_fields, TALLY_FIELDS, state, tally) &&
+           read_lists(tally, state) &&
+           read_histogram(json_object_get(state, "steps"), tally->steps) &&
+           tally->steps->count == tally->step_count && times_valid(tally, end) && sums_valid(tally);
 }
 
 at_err at_tally_resume(at_tally *tally, const json_t *state, at_fail *fail)
 {
     assert(tally->step_count == 0);
-    tally->before_ns = json_integer_value(json_object_get(state, "before"));
-    tally->before_end = json_integer_value(json_object_get(state, "before_end"));
-    bool valid =
-        !at_json_fields_read(tally_fields, TALLY_FIELDS, state, tally) &&
-        read_lists(tally, state) && read_histogram(json_object_get(state, "steps"), tally->steps) &&
-        tally->steps->count == tally->step_count && times_valid(tally) && loss_valid(tally);
+    const at_snapshot *resume = tally->info->resume;
+    bool               valid = read_totals(tally, state, resume ? resume->clock : time_max);
     return valid ? AT_OK : at_fail_set(fail, AT_ERR_FORMAT, NULL, "not valid totals of a run");
+}
+
+bool at_tally_totals_valid(const char *text, uint32_t workers, at_ns at)
+{
+    at_plan      plan = {.workers = workers, .workers_max = workers};
+    at_run_info  info = {.plan = &plan};
+    at_histogram steps;
+    at_tally     tally = {.info = &info, .steps = &steps};
+    json_t      *state = json_loads(text, 0, NULL);
+    tally.worker = calloc(workers, sizeof *tally.worker);
+    bool valid = state && tally.worker && read_totals(&tally, state, at) &&
+                 tally.before_end == at && json_is_integer(json_object_get(state, "skipped"));
+    free(tally.worker);
+    json_decref(state);
+    return valid;
+}
+
+bool at_tally_totals_gap(const char *text)
+{
+    json_t *state = json_loads(text, 0, NULL);
+    bool    gap = json_integer_value(json_object_get(state, "skipped")) > 0 ||
+               json_is_true(json_object_get(state, "skips"));
+    json_decref(state);
+    return gap;
+}
+
+/* Of the earlier parts of a resumed run the tally keeps how long they took. */
+void at_tally_replace(at_tally *tally, const char *text, at_ns at)
+{
+    json_t *state = json_loads(text, 0, NULL);
+    at_ns   before_ns = tally->before_ns, before_end = tally->before_end;
+    bool    valid = state && read_totals(tally, state, time_max);
+    at_ns   shift = at - tally->before_end; /* a reader may have put the parts one after another */
+    assert(valid || !state);                /* it was checked; but there may be no memory */
+    if (valid) {
+        tally->began_at = at - tally->before_ns;
+        tally->applied_at += shift;
+    }
+    tally->before_ns = before_ns;
+    tally->before_end = before_end;
+    json_decref(state);
 }

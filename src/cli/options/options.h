@@ -53,7 +53,7 @@ typedef struct at_settings {
     const char *run, *out, *plots, *record, *world, *config, *over, *tune, *from, *resume,
         *checkpoint_every;
     const char *batches, *slices, *format, *sizes;
-    const char *resources;
+    const char *resources, *record_limit, *unpack_limit;
     /* measured logs */
     const char *unit, *html, *delays;
     bool        normalised;

@@ -26,14 +26,14 @@ static json_t *replay_json(const char *run, const at_replay *replay)
 {
     char trace[17];
     format_trace(trace, replay);
-    return json_pack("{s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:{s:I, s:I}, s:s, s:o}", "run", run,
-                     "agrees", (int)!replay->difference.found, "complete", (int)replay->complete,
-                     "result_checked", (int)replay->compared, "logs", (json_int_t)replay->logs,
-                     "events", (json_int_t)replay->events, "actions", (json_int_t)replay->actions,
-                     "steps", (json_int_t)replay->steps, "samples", "used",
-                     (json_int_t)replay->samples_used, "dropped",
-                     (json_int_t)replay->samples_dropped, "trace_hash", trace, "difference",
-                     difference_json(&replay->difference));
+    return json_pack("{s:s, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:{s:I, s:I}, s:s, s:o}", "run",
+                     run, "agrees", (int)!replay->difference.found, "complete",
+                     (int)replay->complete, "thinned", (int)replay->thinned, "result_checked",
+                     (int)replay->compared, "logs", (json_int_t)replay->logs, "events",
+                     (json_int_t)replay->events, "actions", (json_int_t)replay->actions, "steps",
+                     (json_int_t)replay->steps, "samples", "used", (json_int_t)replay->samples_used,
+                     "dropped", (json_int_t)replay->samples_dropped, "trace_hash", trace,
+                     "difference", difference_json(&replay->difference));
 }
 
 static void print_difference(const at_difference *d)
@@ -52,10 +52,15 @@ static void print_agreement(const at_replay *replay)
            replay->events, replay->actions, replay->steps, trace);
 }
 
-/* The run was killed or is still running. */
+/* The run was long, was killed, or is still running. */
 static void note_truncated(const char *run, const at_replay *replay)
 {
-    if (replay->complete || replay->difference.found) return;
+    if (replay->thinned && !replay->difference.found)
+        fprintf(stderr,
+                "anytime: note: %s: the event log was thinned (--record-limit): records are "
+                "missing after step %" PRIu64 ", and what follows cannot be replayed\n",
+                run, replay->steps);
+    if (replay->complete || replay->thinned || replay->difference.found) return;
     fprintf(stderr, "anytime: note: %s: the event log is incomplete; it agrees as far as it goes\n",
             run);
 }

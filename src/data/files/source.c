@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,35 @@ struct at_source {
     size_t             left;
     unsigned char      buffer[BUFFER_SIZE]; /* packed: input; raw: the first bytes */
 };
+
+static _Atomic uint64_t limit = AT_SOURCE_AUTO;
+
+void at_source_limit(uint64_t bytes)
+{
+    atomic_store(&limit, bytes);
+}
+
+static uint64_t product(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX / b ? UINT64_MAX : a * b;
+}
+
+static uint64_t limit_of(const at_source *source)
+{
+    enum { RATIO = 200 };
+    const uint64_t least = 1000000000;
+    uint64_t       given = atomic_load(&limit), usual = product(source->file_size, RATIO);
+    if (given != AT_SOURCE_AUTO) return given;
+    return usual > least ? usual : least;
+}
+
+static at_err too_large(const at_source *source, at_fail *fail)
+{
+    return at_fail_set(fail, AT_ERR_FORMAT,
+                       "if you trust the file, unpack it first or raise --unpack-limit",
+                       "%s: %llu packed bytes expand to more than %llu bytes", source->path,
+                       (unsigned long long)source->file_size, (unsigned long long)limit_of(source));
+}
 
 static at_err no_memory(const char *path, at_fail *fail)
 {
@@ -177,6 +207,7 @@ static at_err unpack_some(at_source *source, unsigned char *bytes, size_t size, 
     source->next += source->left - buffers.in_left;
     source->left = buffers.in_left;
     source->position += size - buffers.out_left;
+    if (source->position > limit_of(source)) return too_large(source, fail);
     if (status == AT_UNPACK_END) return next_stream(source, fail);
     return status == AT_UNPACK_MORE ? AT_OK : explain(source, status, why, fail);
 }
@@ -239,8 +270,8 @@ uint64_t at_source_size_max(const at_source *source)
 {
     assert(source);
     if (!source->unpacker) return source->file_size;
-    uint32_t expansion = source->unpacker->expansion_max;
-    return source->file_size > UINT64_MAX / expansion ? UINT64_MAX : source->file_size * expansion;
+    uint64_t most = product(source->file_size, source->unpacker->expansion_max);
+    return most < limit_of(source) ? most : limit_of(source);
 }
 
 uint64_t at_source_position(const at_source *source)

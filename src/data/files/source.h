@@ -20,6 +20,13 @@ typedef struct at_source at_source;
 /* The hint for damaged files. */
 #define AT_SOURCE_GET_AGAIN "download the file again, or delete it and run `anytime data get NAME`"
 
+#define AT_SOURCE_AUTO 0
+
+/* How many raw bytes a packed file may expand to, for all sources of this process. AT_SOURCE_AUTO:
+ * the larger of 1 GB and 200 times the size of the file, far beyond what data sets need.
+ * UINT64_MAX: anything. Without a limit a few hundred kB can fill the memory. */
+void at_source_limit(uint64_t bytes);
+
 /* Opens a regular file for reading. AT_ERR_MISSING, AT_ERR_IO (no permission, a folder, ...),
  * AT_ERR_FORMAT (named .gz or .xz but is not). */
 at_err at_source_open(const char *path, at_source **source, at_fail *fail);

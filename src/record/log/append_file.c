@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/disk.h"
+#include "base/folder_guard.h"
 
 enum { NUMBER_SIZE = 32 }; /* longest number in decimal, with room to spare */
 
@@ -27,15 +28,21 @@ static at_err cannot(const char *what, const char *path, int error, at_fail *fai
 
 /* ---- trouble --------------------------------------------------------------------------------- */
 
-static _Atomic uint64_t reserve;
+static _Atomic uint64_t reserve, written;
 static _Atomic bool     troubled, told; /* a write failed; it was reported */
 static char             trouble[700];
 
 void at_append_file_reserve(uint64_t bytes)
 {
     atomic_store(&reserve, bytes);
+    atomic_store(&written, 0);
     atomic_store(&troubled, false);
     atomic_store(&told, false);
+}
+
+uint64_t at_append_file_written(void)
+{
+    return atomic_load(&written);
 }
 
 const char *at_append_file_trouble(void)
@@ -82,6 +89,7 @@ static void write_out(at_append_file *file, const char *bytes, size_t left)
             break;
         }
         assert((size_t)done <= left);
+        if (!file->bounded) atomic_fetch_add(&written, (uint64_t)done);
         bytes += done;
         left -= (size_t)done;
     }
@@ -127,13 +135,16 @@ at_err at_append_file_open(const char *folder, const char *name, bool lines, at_
     self->error = 0;
     self->used = 0;
     self->flushed_at = 0;
-    self->fresh = false;
+    self->fresh = self->bounded = false;
     if (asprintf(&self->path, "%s/%s", folder, name) < 0) {
         free(self);
         return at_fail_memory_for(fail, "for %s", name);
     }
-    self->fd = at_disk->open(self->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    int error = self->fd < 0 ? errno : inspect_existing(self, lines);
+    int error = at_folder_guard_check(self->path);
+    if (!error)
+        self->fd =
+            at_disk->open(self->path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (!error) error = self->fd < 0 ? errno : inspect_existing(self, lines);
     if (error) {
         at_err err = cannot("open", self->path, error, fail);
         at_append_file_close(self, NULL);

@@ -28,7 +28,8 @@ typedef struct at_append_file {
     char  *path;
     at_ns  flushed_at; /* in record time */
     size_t used;
-    bool   fresh; /* the file was empty */
+    bool   fresh;   /* the file was empty */
+    bool   bounded; /* grows slowly by itself: not counted by at_append_file_written */
     char   buffer[AT_APPEND_FILE_SIZE];
 } at_append_file;
 
@@ -38,6 +39,9 @@ void at_append_file_reserve(uint64_t bytes);
 
 /* A sentence about the first write that failed, once; NULL: none. */
 const char *at_append_file_trouble(void);
+
+/* Bytes written to all files that are not `bounded` since at_append_file_reserve was called. */
+uint64_t at_append_file_written(void);
 
 /* Opens FOLDER/NAME for appending, creating it if necessary. With `lines`, a file that ends in the
  * middle of a line (its run was killed) gets a line end first. */

@@ -16,7 +16,7 @@ static const unsigned char action_code[] = {
     [AT_ACT_DROP] = 'd',   [AT_ACT_EVALUATE] = 'e', [AT_ACT_SAVE] = 'k', [AT_ACT_EVICT] = 'v',
     [AT_ACT_NOTICE] = 'n', [AT_ACT_FINISH] = 'f',
 };
-static const unsigned char text_code = '"', usage_code = '%', link_code = '@';
+static const unsigned char text_code = '"', usage_code = '%', link_code = '@', totals_code = '=';
 
 /* Makes room for the last values of this worker; false when there is no memory. */
 static bool reach_worker(at_codec *codec, at_node worker)
@@ -51,6 +51,7 @@ void at_codec_free(at_codec *codec)
     if (!codec) return;
     at_wire_deinit(&codec->wire);
     free(codec->pieces);
+    free(codec->totals);
     free(codec->last);
     free(codec);
 }
@@ -341,6 +342,28 @@ static void code_link(at_wire *wire, at_node *node, at_link_stats *link)
     at_wire_u64(wire, &link->resent_packets);
 }
 
+/* All the rest of the record. */
+static void code_totals(at_codec *codec, at_record *record)
+{
+    at_wire *wire = &codec->wire;
+    if (wire->writes) {
+        at_wire_put(wire, record->text, strlen(record->text));
+        return;
+    }
+    size_t size = wire->size - wire->next;
+    char  *more = size < codec->totals_size ? codec->totals : realloc(codec->totals, size + 1);
+    if (!more) {
+        wire->bad = "not enough memory";
+        return;
+    }
+    if (more != codec->totals) codec->totals_size = size + 1;
+    codec->totals = more;
+    memcpy(more, wire->bytes + wire->next, size);
+    more[size] = '\0';
+    wire->next += size;
+    record->text = more;
+}
+
 /* Everything after the letter; the kinds of record, event and action are set. */
 static void code_record(at_codec *codec, at_record *record, at_event *event, at_action *action)
 {
@@ -349,6 +372,7 @@ static void code_record(at_codec *codec, at_record *record, at_event *event, at_
     if (record->kind == AT_REC_EVENT) code_event(codec, event, record);
     if (record->kind == AT_REC_ACTION) code_action(codec, action, record);
     if (record->kind == AT_REC_TEXT) at_wire_text(&codec->wire, &record->text);
+    if (record->kind == AT_REC_TOTALS) code_totals(codec, record);
     if (record->kind == AT_REC_USAGE) code_usage(&codec->wire, &record->node, &codec->usage);
     if (record->kind == AT_REC_LINK) code_link(&codec->wire, &record->node, &codec->link);
 }
@@ -358,12 +382,13 @@ static unsigned char letter_of(const at_record *record)
     if (record->kind == AT_REC_EVENT) return event_code[record->event->kind];
     if (record->kind == AT_REC_ACTION) return action_code[record->action->kind];
     if (record->kind == AT_REC_LINK) return link_code;
+    if (record->kind == AT_REC_TOTALS) return totals_code;
     return record->kind == AT_REC_USAGE ? usage_code : text_code;
 }
 
 bool at_codec_write(at_codec *codec, const at_record *record)
 {
-    assert(record->kind <= AT_REC_LINK);
+    assert(record->kind <= AT_REC_TOTALS);
     at_wire  *wire = &codec->wire;
     uint64_t  letter = letter_of(record);
     at_record copy = *record; /* the code_* functions take values they could also change */
@@ -403,6 +428,8 @@ static bool find_kind(at_codec *codec, unsigned char letter, at_record *record)
         codec->link = (at_link_stats){0};
         record->kind = AT_REC_LINK;
         record->link = &codec->link;
+    } else if (letter == totals_code) {
+        record->kind = AT_REC_TOTALS;
     } else {
         return letter == text_code;
     }

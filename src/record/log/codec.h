@@ -1,7 +1,7 @@
 /* codec.h - the binary encoding of a record.
  *
  *     letter   the kind of record: capitals are events, small letters actions, '"' a text,
- *              '%' resource usage, '@' a connection
+ *              '%' resource usage, '@' a connection, '=' totals
  *     at       signed difference to the previous record
  *     version  signed difference to the previous record
  *     then the fields of this kind, most of them as differences to the last values of that worker
@@ -40,6 +40,8 @@ typedef struct at_codec {
     at_link_stats link;
     at_piece     *pieces;
     size_t        pieces_size;
+    char         *totals; /* of any size */
+    size_t        totals_size;
 } at_codec;
 
 /* A codec that writes or reads; NULL when there is no memory. */

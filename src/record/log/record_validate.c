@@ -2,13 +2,16 @@
 
 #include <assert.h>
 
+#include "record/tally.h"
+
 /* 36 years: far from where sums and differences of times overflow. */
 static const at_ns time_max = (at_ns)1 << 60;
 
 static const char wrong_worker[] = "no such worker", wrong_time[] = "time out of range",
                   wrong_step[] = "step out of order",
                   wrong_sequence[] = "report without sequence number",
-                  wrong_process[] = "no such process", wrong_count[] = "count out of range";
+                  wrong_process[] = "no such process", wrong_count[] = "count out of range",
+                  wrong_totals[] = "impossible totals";
 
 static bool is_worker(at_node worker, uint32_t workers)
 {
@@ -116,6 +119,8 @@ const char *at_record_validate(const at_record *record, at_ns before, uint32_t w
     if (record->kind == AT_REC_EVENT) return check_event(record->event, workers);
     if (record->kind == AT_REC_USAGE) return check_usage(record, workers);
     if (record->kind == AT_REC_LINK) return check_link(record, workers);
+    if (record->kind == AT_REC_TOTALS)
+        return at_tally_totals_valid(record->text, workers, record->at) ? NULL : wrong_totals;
     if (!is_duration(record->took)) return wrong_time;
     return check_action(record->action, workers);
 }

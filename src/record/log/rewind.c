@@ -113,6 +113,7 @@ typedef struct search {
     uint64_t step;
     uint32_t part, found; /* the last part that contains the checkpoint, 0: none */
     uint64_t end;         /* offset in that part after the checkpoint */
+    bool     thinned;     /* some part leaves out records */
 } search;
 
 /* A damaged log is valid up to the damage. */
@@ -123,6 +124,7 @@ static at_err find_save(void *self, at_eventlog *log, at_fail *fail)
     (void)fail;
     s->part++;
     for (at_fail damage; !at_eventlog_next(log, &record, &damage) && record;) {
+        s->thinned = s->thinned || record->kind == AT_REC_TOTALS;
         if (!at_record_is_save(record) || record->action->as.save.step != s->step) continue;
         s->found = s->part;
         s->end = at_eventlog_offset(log);
@@ -143,7 +145,7 @@ static bool cut_log(const char *path, uint64_t size)
     return failed;
 }
 
-at_err at_rewind_logs(const char *folder, uint64_t step, at_fail *fail)
+at_err at_rewind_logs(const char *folder, uint64_t step, bool *thinned, at_fail *fail)
 {
     char    path[4096];
     search  s = {.step = step};
@@ -153,6 +155,7 @@ at_err at_rewind_logs(const char *folder, uint64_t step, at_fail *fail)
         *fail = missing;
         return err;
     }
+    *thinned = s.thinned;
     if (s.found == 0) return AT_OK;
     for (uint32_t part = s.part; part >= s.found; part--) {
         char name[AT_EVENTLOG_NAME_SIZE];

@@ -204,16 +204,21 @@ void at_wire_real(at_wire *wire, double *value)
     memcpy(value, &bits, sizeof bits);
 }
 
+void at_wire_put(at_wire *wire, const void *bytes, size_t size)
+{
+    unsigned char *to = room(wire, size);
+    if (!to) return;
+    if (size > 0) memcpy(to, bytes, size);
+    wire->next += size;
+}
+
 void at_wire_text(at_wire *wire, const char **text)
 {
     assert(wire->writes || *text == NULL);
     uint32_t size = wire->writes && *text ? (uint32_t)strnlen(*text, AT_WIRE_TEXT - 1) : 0;
     at_wire_u32(wire, &size);
     if (wire->writes) {
-        unsigned char *to = room(wire, size);
-        if (!to) return;
-        if (size > 0) memcpy(to, *text, size);
-        wire->next += size;
+        at_wire_put(wire, *text, size);
         return;
     }
     if (size >= AT_WIRE_TEXT) {

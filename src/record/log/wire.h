@@ -53,6 +53,9 @@ void at_wire_flags(at_wire *wire, bool *const *flags, unsigned count);
 /* The eight bytes of a binary64, lowest first. */
 void at_wire_real(at_wire *wire, double *value);
 
+/* Appends raw bytes; only for writing. */
+void at_wire_put(at_wire *wire, const void *bytes, size_t size);
+
 /* A text; NULL is written as an empty one. A text that was read is stored in the wire until the
  * next one. */
 void at_wire_text(at_wire *wire, const char **text);

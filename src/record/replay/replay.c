@@ -17,6 +17,7 @@
 #include "record/log/eventlog.h"
 #include "record/replay/event_text.h"
 #include "record/runinfo.h"
+#include "record/tally.h"
 #include "step/hub.h"
 
 enum { PATH_SIZE = 4096, RESULT_SIZE_MAX = 1 << 26 };
@@ -36,6 +37,7 @@ typedef struct machine {
     at_ns        started;
     at_event     event; /* the last one */
     at_ns        at;
+    bool         thinned; /* records are missing from here on */
 
     at_difference *difference;
 } machine;
@@ -301,18 +303,20 @@ static void on_action(machine *m, const at_record *record)
 static at_err run(machine *m, at_fail *fail)
 {
     const at_record *record;
-    while (!m->difference->found) {
+    while (!m->difference->found && !m->thinned) {
         AT_TRY(at_eventlog_next(m->log, &record, fail));
         if (!record) break;
         if (record->kind == AT_REC_EVENT) on_event(m, record);
         if (record->kind == AT_REC_ACTION) on_action(m, record);
+        m->thinned = record->kind == AT_REC_TOTALS && at_tally_totals_gap(record->text);
     }
     return AT_OK;
 }
 
 static void add_totals(const machine *m, at_replay *replay)
 {
-    bool is_whole = m->done == m->out.count && !at_eventlog_truncated(m->log);
+    bool is_whole = m->done == m->out.count && !at_eventlog_truncated(m->log) && !m->thinned;
+    replay->thinned = replay->thinned || m->thinned;
     replay->logs++;
     replay->events += m->events;
     replay->actions += m->actions;

@@ -41,6 +41,7 @@ typedef struct at_replay {
     uint64_t      trace;    /* trace_hash of result.json */
     bool          complete; /* the (last) log contains the end of the run */
     bool          compared; /* with result.json */
+    bool          thinned;  /* a log leaves out records; it was replayed up to there */
     at_difference difference;
 } at_replay;
 

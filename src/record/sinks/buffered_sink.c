@@ -15,7 +15,9 @@ static const at_ns age_max = 50000000;
 
 typedef struct buffered {
     at_recorder    inner, *outer;
-    at_ns          passed_at; /* time of the last record that was passed on */
+    at_thinner    *thinner;      /* NULL: every record is kept */
+    at_ns          passed_at;    /* time of the last record that was passed on */
+    bool           has_complete; /* a sink that gets every record */
     size_t         used;
     unsigned char *buffer; /* entries: a record followed by what it points to */
 } buffered;
@@ -23,6 +25,7 @@ typedef struct buffered {
 /* The start of an entry; aligned copies of event, action, usage, link and text follow. */
 typedef struct entry {
     size_t    size; /* of the whole entry */
+    bool      kept; /* goes to all sinks, not only to complete ones */
     at_record record;
 } entry;
 
@@ -70,10 +73,11 @@ static void copy_action(unsigned char **place, const at_record *from, at_record 
     if (size > 0) action->as.apply.pieces = copy_part(place, from->action->as.apply.pieces, size);
 }
 
-static void copy_entry(unsigned char *place, size_t size, const at_record *from)
+static void copy_entry(unsigned char *place, size_t size, const at_record *from, bool kept)
 {
     unsigned char *begin = place;
-    entry         *it = copy_part(&place, &(entry){.size = size, .record = *from}, sizeof *it);
+    entry          head = {.size = size, .kept = kept, .record = *from};
+    entry         *it = copy_part(&place, &head, sizeof *it);
     at_record     *record = &it->record;
     if (from->event) record->event = copy_part(&place, from->event, sizeof *from->event);
     if (from->action) copy_action(&place, from, record);
@@ -91,7 +95,7 @@ static void pass_on(buffered *self)
         const at_sink *sink = &self->inner.sink[i];
         for (size_t place = 0; place < self->used;) {
             const entry *it = (const entry *)(const void *)(self->buffer + place);
-            sink->put(sink->self, &it->record);
+            if (it->kept || sink->complete) sink->put(sink->self, &it->record);
             place += it->size;
         }
     }
@@ -108,21 +112,46 @@ static bool is_urgent(const at_record *record)
     return record->action->kind == AT_ACT_SAVE || record->action->kind == AT_ACT_FINISH;
 }
 
-static void put(void *opaque, const at_record *record)
+/* A step with very many gradients, or totals of very many workers. */
+static void pass_one(const buffered *self, const at_record *record, bool kept)
+{
+    assert(self->used == 0);
+    for (uint32_t i = 0; i < self->inner.count; i++) {
+        const at_sink *sink = &self->inner.sink[i];
+        if (kept || sink->complete) sink->put(sink->self, record);
+    }
+}
+
+static void take(void *opaque, const at_record *record, bool kept)
 {
     buffered *self = opaque;
-    size_t    size = entry_size(record);
+    if (!kept && !self->has_complete) return;
+    size_t size = entry_size(record);
     if (size > BUFFER_SIZE - self->used) pass_on(self);
-    if (size > BUFFER_SIZE) { /* a step with very many gradients */
-        at_recorder_put(&self->inner, record);
+    if (size > BUFFER_SIZE) {
+        pass_one(self, record, kept);
         return;
     }
-    copy_entry(self->buffer + self->used, size, record);
+    copy_entry(self->buffer + self->used, size, record, kept);
     self->used += size;
     bool is_old = record->at - self->passed_at >= age_max;
     if (!is_old && !is_urgent(record)) return;
     if (record->kind != AT_REC_TEXT) self->passed_at = record->at; /* a text may have any time */
     pass_on(self);
+}
+
+static void put(void *opaque, const at_record *record)
+{
+    buffered *self = opaque;
+    if (!self->thinner) {
+        take(self, record, true);
+        return;
+    }
+    at_thinner_put(self->thinner, record, take, self);
+    const char *note = self->outer ? at_thinner_note(self->thinner) : NULL;
+    if (note)
+        at_recorder_put(self->outer,
+                        &(at_record){.kind = AT_REC_TEXT, .at = record->at, .text = note});
 }
 
 static at_err close_sink(void *opaque, at_fail *fail)
@@ -131,12 +160,14 @@ static at_err close_sink(void *opaque, at_fail *fail)
     self->outer = NULL; /* it is being closed, too; the failure is reported by close */
     pass_on(self);
     at_err err = at_recorder_close(&self->inner, fail);
+    at_thinner_free(self->thinner);
     free(self->buffer);
     free(self);
     return err;
 }
 
-at_err at_sink_buffered(at_recorder *inner, at_recorder *outer, at_sink *sink, at_fail *fail)
+at_err at_sink_buffered(at_recorder *inner, at_recorder *outer, at_thinner *thinner, at_sink *sink,
+                        at_fail *fail)
 {
     assert(inner->count > 0);
     buffered *self = calloc(1, sizeof *self);
@@ -147,6 +178,9 @@ at_err at_sink_buffered(at_recorder *inner, at_recorder *outer, at_sink *sink, a
     }
     self->inner = *inner;
     self->outer = outer;
+    self->thinner = thinner;
+    for (uint32_t i = 0; i < inner->count; i++)
+        self->has_complete = self->has_complete || inner->sink[i].complete;
     *inner = (at_recorder){0};
     *sink = (at_sink){.name = "buffered", .self = self, .put = put, .close = close_sink};
     return AT_OK;

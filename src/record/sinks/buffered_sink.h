@@ -9,11 +9,14 @@
 #ifndef AT_RECORD_SINKS_BUFFERED_SINK_H
 #define AT_RECORD_SINKS_BUFFERED_SINK_H
 
+#include "record/log/thinner.h"
 #include "record/record.h"
 
 /* Takes over the sinks of `inner` and empties it. When a file of theirs cannot be written, `outer`
- * gets a text record about it at once; it MUST outlive the sink, NULL: nobody is told.
+ * gets a text record about it at once; it MUST outlive the sink, NULL: nobody is told. Takes over
+ * the thinner, too, which decides what sinks get that are not `complete`; NULL: everything.
  * AT_ERR_FAILED when there is no memory; then `inner` is still the caller's. */
-at_err at_sink_buffered(at_recorder *inner, at_recorder *outer, at_sink *sink, at_fail *fail);
+at_err at_sink_buffered(at_recorder *inner, at_recorder *outer, at_thinner *thinner, at_sink *sink,
+                        at_fail *fail);
 
 #endif

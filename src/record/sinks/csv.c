@@ -47,14 +47,14 @@ static void put_seconds(at_append_file *file, at_ns value)
     at_append_file_byte(file, ',');
 }
 
-/* Updates that the worker received at once since its previous report. */
+/* Updates that the worker received at once since its previous report; 0: that one is not known. */
 static uint64_t count_updates(csv *self, at_node worker, uint64_t version)
 {
     assert(worker >= 1);
     assert(worker <= self->workers);
     uint64_t before = self->version[worker - 1];
     self->version[worker - 1] = version;
-    return version > before ? version - before : 0;
+    return before != AT_VERSION_NONE && version > before ? version - before : 0;
 }
 
 static void put_report(csv *self, const at_record *record)
@@ -187,9 +187,18 @@ static void put_link(csv *self, const at_record *record)
     at_append_file_byte(file, '\n');
 }
 
+/* The records before were left out. */
+static void skip(csv *self, const at_record *record)
+{
+    assert(record->kind == AT_REC_TOTALS);
+    self->opened_at = record->at;
+    for (uint32_t i = 0; i < self->workers; i++) self->version[i] = AT_VERSION_NONE;
+}
+
 static void put(void *opaque, const at_record *record)
 {
     csv *self = opaque;
+    if (record->kind == AT_REC_TOTALS) skip(self, record);
     if (record->kind == AT_REC_EVENT) {
         if (record->event->kind == AT_EV_MESSAGE) put_report(self, record);
         if (record->event->kind == AT_EV_EVALUATED) put_evaluation(self, record);

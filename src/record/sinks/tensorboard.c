@@ -522,6 +522,10 @@ at_err at_sink_tensorboard(const at_run_info *info, at_sink *sink, at_fail *fail
         release(self, NULL);
         return err;
     }
-    *sink = (at_sink){.name = "tensorboard", .self = self, .put = put, .close = close_sink};
+    *sink = (at_sink){.name = "tensorboard",
+                      .self = self,
+                      .complete = true, /* its points are sums, and become rare by themselves */
+                      .put = put,
+                      .close = close_sink};
     return AT_OK;
 }

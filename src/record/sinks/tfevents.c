@@ -101,6 +101,7 @@ static at_err open_file(at_tfevents *file, const char *folder, at_fail *fail)
     snprintf(name, sizeof name, "events.out.tfevents.%lld.%s", date, host);
     for (int i = 2; i < NAMES_MAX; i++) {
         AT_TRY(at_append_file_open(folder, name, false, &file->out, fail));
+        file->out->bounded = true;
         if (file->out->fresh) return AT_OK;
         at_append_file_close(file->out, NULL);
         file->out = NULL;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/disk.h"
+#include "base/folder_guard.h"
 #include "base/text.h"
 #include "record/roster.h"
 #include "record/sinks/sinks.h"
@@ -85,9 +86,11 @@ static int replace_file(const workers_file *self, const char *bytes, size_t size
 {
     assert(bytes);
     assert(size > 0);
-    int fd = at_disk->open(self->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int error = at_folder_guard_check(self->temporary);
+    if (error) return error;
+    int fd =
+        at_disk->open(self->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0) return errno;
-    int error = 0;
     while (size > 0 && !error) {
         ssize_t done = at_disk->write(fd, bytes, size);
         if (done < 0 && errno == EINTR) continue;

@@ -211,6 +211,15 @@ void at_blame_close(at_blame *blame, at_ns at)
     }
 }
 
+void at_blame_skip(at_blame *blame)
+{
+    blame->cause = 0;
+    for (uint32_t i = 0; i < blame->plan->workers_max; i++) {
+        worker_state *w = &blame->worker[i];
+        w->ordered = w->done = w->waiting = false;
+    }
+}
+
 at_blame_totals at_blame_of(const at_blame *blame, at_node worker)
 {
     assert(worker >= 1);

@@ -41,6 +41,9 @@ void at_blame_drop(at_blame *blame, const at_action *drop, at_ns since, at_ns at
 /* A step was closed. */
 void at_blame_close(at_blame *blame, at_ns at);
 
+/* Records were left out: whatever was going on is forgotten. */
+void at_blame_skip(at_blame *blame);
+
 /* The totals so far of a worker (1 ..). */
 at_blame_totals at_blame_of(const at_blame *blame, at_node worker);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/file.h"
@@ -14,6 +15,7 @@ enum { ROUNDS_MAX = 100000, MESSAGES_MAX = 100000 };
 
 /* Sums while reading. */
 typedef struct reading {
+    const char  *folder;
     at_run_pace *pace;
     double      *compute_ns, *samples; /* (workers) */
     at_ns       *ordered;              /* (workers) time of the current order */
@@ -113,13 +115,27 @@ static at_err conclude(reading *r, at_fail *fail)
     return AT_OK;
 }
 
+/* A run that was killed leaves a log that ends within a record, but no result. */
+static at_err check_end(const reading *r, const at_eventlog *log, at_fail *fail)
+{
+    char torn[512], result[4096];
+    snprintf(result, sizeof result, "%s/result.json", r->folder);
+    if (!at_eventlog_truncated(log)) return AT_OK;
+    if (!at_eventlog_damaged(log) && access(result, F_OK) != 0) return AT_OK;
+    at_eventlog_torn(log, torn, sizeof torn);
+    return at_fail_set(fail, AT_ERR_FORMAT, "copy the run folder again, or use another run", "%s",
+                       torn);
+}
+
 static at_err read_log(reading *r, at_eventlog *log, at_fail *fail)
 {
     const at_record *record;
     at_ns            now = 0; /* of the newest event, which caused the actions after it */
     for (;;) {
         AT_TRY(at_eventlog_next(log, &record, fail));
-        if (!record) return conclude(r, fail);
+        bool has_gap = record && record->kind == AT_REC_TOTALS;
+        if (!record) AT_TRY(check_end(r, log, fail));
+        if (!record || has_gap) return conclude(r, fail); /* up to where it is complete */
         if (record->kind == AT_REC_EVENT) now = record->event->now;
         AT_TRY(add_record(r, record, now, fail));
     }
@@ -143,7 +159,7 @@ at_err at_run_pace_read(const char *folder, at_run_pace *pace, at_fail *fail)
     char         path[4096];
     at_eventlog *log = NULL;
     *pace = (at_run_pace){0};
-    reading r = {.pace = pace};
+    reading r = {.folder = folder, .pace = pace};
     snprintf(path, sizeof path, "%s/events.bin", folder);
     AT_TRY(at_eventlog_open(path, &log, fail));
     uint32_t workers = at_run_info_workers(at_eventlog_info(log));

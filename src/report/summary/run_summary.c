@@ -319,6 +319,43 @@ static void put_usage(at_run_summary *s, at_node node, const at_usage *usage)
     s->usage_serial = s->serial;
 }
 
+/* ---- records that were left out ------------------------------------------------------------ */
+
+/* Shows what a worker did since the last totals as one span of each kind: a gap is shorter than
+ * what a column shows, or nearly so. */
+static void fill_gap(at_run_summary *s, at_node worker, const at_worker_tally *before)
+{
+    const at_worker_tally *now = &s->tally->worker[worker - 1];
+    const at_ns            spent[] = {[AT_ACTIVITY_COMPUTE] = now->compute_ns - before->compute_ns,
+                                      [AT_ACTIVITY_SLEEP] = now->sleep_ns - before->sleep_ns,
+                                      [AT_ACTIVITY_SEND] = now->send_ns - before->send_ns};
+    at_ns                  from = at_round_times_open(s->round_times, worker);
+    for (int i = 0; i < (int)(sizeof spent / sizeof *spent) && from < s->at; i++) {
+        at_ns end = spent[i] < s->at - from ? from + spent[i] : s->at;
+        if (end <= from) continue;
+        at_timeline_add(s->timeline, s->serial, worker, (at_activity)i, from, end);
+        from = end;
+    }
+    at_round_times_join(s->round_times, worker, s->at);
+}
+
+/* The totals are exact again; curves and blame have a gap. */
+static void put_totals(at_run_summary *s, const at_record *record)
+{
+    uint32_t         workers = s->plan.workers_max;
+    at_worker_tally *before = malloc(workers * sizeof *before);
+    if (before) memcpy(before, s->tally->worker, workers * sizeof *before);
+    if (!s->thinned_at) s->thinned_at = s->step > 0 ? s->step : 1;
+    s->tally_sink.put(s->tally_sink.self, record);
+    for (uint32_t i = 0; i < workers; i++) {
+        bool is_here = s->worker[i].gone_since == AT_NEVER && s->tally->worker[i].rounds > 0;
+        if (before && is_here) fill_gap(s, i + 1, &before[i]);
+    }
+    at_blame_skip(s->blame);
+    s->opened = s->at;
+    free(before);
+}
+
 /* ---- records ------------------------------------------------------------------------------- */
 
 static void put_event(at_run_summary *s, const at_record *record)
@@ -362,6 +399,10 @@ void at_run_summary_put(at_run_summary *summary, const at_record *record)
     summary->serial++;
     follow_time(summary, record);
     shifted.at = summary->at;
+    if (record->kind == AT_REC_TOTALS) {
+        put_totals(summary, &shifted);
+        return;
+    }
     summary->tally_sink.put(summary->tally_sink.self, &shifted);
     if (is_leaving(summary, record)) return;
     at_moment moment = {.serial = summary->serial, .step = summary->step, .at = summary->at};

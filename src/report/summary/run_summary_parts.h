@@ -70,11 +70,12 @@ struct at_run_summary {
     json_t     *info_json;  /* header of the first log */
     at_plan     plan, then; /* `then`: that of plan.then */
     at_run_info info;
-    uint64_t    serial;   /* records so far */
-    at_ns       shift;    /* added to the times of the current log */
-    at_ns       at;       /* time of the newest record, shifted */
-    bool        resuming; /* the next record is the first of another log */
-    bool        detailed; /* rounds of workers were recorded, not only steps */
+    uint64_t    serial;     /* records so far */
+    at_ns       shift;      /* added to the times of the current log */
+    at_ns       at;         /* time of the newest record, shifted */
+    bool        resuming;   /* the next record is the first of another log */
+    bool        detailed;   /* rounds of workers were recorded, not only steps */
+    uint64_t    thinned_at; /* the first step after which records are missing, 0: none */
     char        note[AT_RUN_SUMMARY_NOTE];
 
     at_tally       *tally;

@@ -25,7 +25,13 @@ static at_err put_records(at_run_summary *summary, at_eventlog *log, at_fail *fa
         if (!record) break;
         at_run_summary_put(summary, record);
     }
-    if (at_eventlog_truncated(log)) at_eventlog_torn(log, summary->note, sizeof summary->note);
+    if (at_eventlog_truncated(log))
+        at_eventlog_torn(log, summary->note, sizeof summary->note);
+    else if (summary->thinned_at)
+        snprintf(summary->note, sizeof summary->note,
+                 "the event log leaves out steps after step %llu (--record-limit): totals are "
+                 "exact; curves, timeline and waiting times show what was recorded",
+                 (unsigned long long)summary->thinned_at);
     return AT_OK;
 }
 

@@ -100,6 +100,14 @@ static void put_hub_action(trace *t, const at_record *record, at_ns at)
     }
 }
 
+/* Steps before this time were not recorded. */
+static void skip(trace *t, at_ns at)
+{
+    at_trace_rounds_end(t->rounds);
+    t->hub_end = later(t->hub_end, at);
+    at_trace_writer_instant(&t->out, hub_row, "steps before this were not recorded", at, NULL);
+}
+
 static at_err put_record(trace *t, const at_record *record, at_fail *fail)
 {
     at_ns at = record->at + t->shift;
@@ -107,6 +115,10 @@ static at_err put_record(trace *t, const at_record *record, at_fail *fail)
     if (!timed) return AT_OK;
     assert(at >= 0);
     t->end = later(t->end, at);
+    if (record->kind == AT_REC_TOTALS) {
+        skip(t, at);
+        return AT_OK;
+    }
     AT_TRY(at_trace_rounds_put(t->rounds, record, at, fail));
     if (record->kind == AT_REC_ACTION) put_hub_action(t, record, at);
     if (record->kind != AT_REC_EVENT) return AT_OK;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/folder_guard.h"
 #include "base/machine.h"
 #include "base/text.h"
 #include "learn/net/net.h"
@@ -59,7 +60,8 @@ typedef struct run {
     uint32_t              cores;
     bool                  oversubscribed;
     at_saver             *saver;
-    uint64_t              saved; /* step of the newest checkpoint, UINT64_MAX: none */
+    uint64_t              saved;   /* step of the newest checkpoint, UINT64_MAX: none */
+    bool                  thinned; /* logs of earlier parts leave out records */
 } run;
 
 static bool records(const run *r)
@@ -353,6 +355,18 @@ static at_err open_tables(const run *r, at_recorder *tables, at_fail *fail)
     return AT_OK;
 }
 
+/* NULL when the files have no limit. */
+static at_err open_thinner(const run *r, at_thinner **thinner, at_fail *fail)
+{
+    uint64_t limit = r->options->record_limit;
+    if (limit == AT_RECORD_UNLIMITED) return AT_OK;
+    *thinner = at_thinner_new(&(at_thinner_options){.folder = r->options->folder,
+                                                    .limit = limit ? limit : AT_RECORD_LIMIT,
+                                                    .tally = r->tally,
+                                                    .gap = r->thinned});
+    return *thinner ? AT_OK : at_fail_memory_for(fail, "for records");
+}
+
 /* Room on the disk that is kept for the next checkpoint and the files written at the end. */
 static uint64_t bytes_reserved(const run *r)
 {
@@ -373,12 +387,16 @@ static at_err add_file_sinks(run *r, at_fail *fail)
     }
     if (r->options->recording == AT_RECORDING_NONE) return AT_OK;
     at_recorder tables = {0};
+    at_thinner *thinner = NULL;
     at_err      err = open_tables(r, &tables, fail);
-    if (!err) err = at_sink_buffered(&tables, &r->recorder, &sink, fail);
-    if (!err)
+    if (!err) err = open_thinner(r, &thinner, fail);
+    if (!err) err = at_sink_buffered(&tables, &r->recorder, thinner, &sink, fail);
+    if (!err) {
         at_recorder_add(&r->recorder, sink);
-    else
-        at_recorder_close(&tables, NULL);
+        return AT_OK;
+    }
+    at_thinner_free(thinner);
+    at_recorder_close(&tables, NULL);
     return err;
 }
 
@@ -391,6 +409,7 @@ static at_err open_sinks(run *r, at_fail *fail)
     at_recorder_add(&r->recorder, sink);
     if (r->options->folder) {
         AT_TRY(at_file_make_folder(r->options->folder, fail));
+        at_folder_guard_set(r->options->folder);
         AT_TRY(add_file_sinks(r, fail));
     }
     at_console_options console = r->options->console;
@@ -451,7 +470,7 @@ static at_err rewind_records(run *r, at_fail *fail)
     r->info.resume = o->resume->snapshot;
     AT_TRY(at_rewind_tables(o->folder, o->resume->snapshot->version, o->resume->snapshot->clock,
                             fail));
-    return at_rewind_logs(o->folder, o->resume->snapshot->version, fail);
+    return at_rewind_logs(o->folder, o->resume->snapshot->version, &r->thinned, fail);
 }
 
 static at_err resume_tally(run *r, at_fail *fail)
@@ -697,6 +716,7 @@ at_err at_run(const at_run_options *options, json_t **result, at_fail *fail)
     if (ran) err = finish(&r, result, closed ? &ignored : fail);
     if (ran && closed) err = closed;
     if (ran && !err) err = check_end(&r, fail);
+    at_folder_guard_set(NULL);
     at_tally_free(r.tally);
     free(r.layers);
     at_pace_free(r.pace);

@@ -23,6 +23,9 @@ typedef enum at_recording {
 } at_recording;
 extern const char *const at_recording_name[AT_RECORDING_COUNT];
 
+#define AT_RECORD_LIMIT     1000000000u
+#define AT_RECORD_UNLIMITED UINT64_MAX
+
 typedef struct at_run_options {
     at_plan            plan; /* resolved */
     at_plan            then; /* that of plan.then, if any */
@@ -57,7 +60,8 @@ typedef struct at_run_options {
                                         NULL: 60s, in simulation 0 */
     const struct at_checkpoint *resume; /* NULL: start at step 0 */
     at_recording                recording;
-    at_ns               resources; /* resource sampling interval, 0: never; used only if recorded */
+    uint64_t record_limit; /* bytes of tables and logs, see record/log/thinner.h; 0: the default */
+    at_ns    resources;    /* resource sampling interval, 0: never; used only if recorded */
     at_console_options  console;
     const char         *command; /* as typed */
     json_t             *options; /* all resolved options, for the result; borrowed, may be NULL */

@@ -44,7 +44,7 @@ static void begin(script *run, witness *it, uint32_t workers)
     script_begin(run, workers);
     at_recorder_add(
         &inner, (at_sink){.name = "see", .self = it, .put = count_record, .close = count_close});
-    assert_int_equal(at_sink_buffered(&inner, NULL, &sink, NULL), AT_OK);
+    assert_int_equal(at_sink_buffered(&inner, NULL, NULL, &sink, NULL), AT_OK);
     assert_int_equal(inner.count, 0);
     at_recorder_add(&run->recorder, sink);
 }
@@ -150,7 +150,7 @@ static void buffering_does_not_change_a_byte(void **state)
         script_begin(&run, 3);
         assert_int_equal(at_sink_csv(&run.info, true, &sink, NULL), AT_OK);
         at_recorder_add(way == 0 ? &run.recorder : &inner, sink);
-        if (way == 1) assert_int_equal(at_sink_buffered(&inner, NULL, &sink, NULL), AT_OK);
+        if (way == 1) assert_int_equal(at_sink_buffered(&inner, NULL, NULL, &sink, NULL), AT_OK);
         if (way == 1) at_recorder_add(&run.recorder, sink);
         script_start(&run);
         for (uint64_t i = 1; i < 3000; i++) {

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Files and folders made by somebody who means harm: they are refused, and cost little."""
+import gzip
+import hashlib
+import json
+import lzma
+import os
+import random
+import resource
+import signal
+import struct
+import subprocess
+
+import support
+
+SIM = ("--world", "sim", *support.SMALL, "--workers", 2, "--sample-time", "1ms")
+MEMORY_MAX = 600 * 10**6
+
+
+def reseal(path, change):
+    """Changes the state in a checkpoint and gives it a right checksum again."""
+    raw = path.read_bytes()
+    size = struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8:8 + size])
+    state = json.loads(header["__metadata__"]["checkpoint"])
+    change(state)
+    header["__metadata__"]["checkpoint"] = json.dumps(state)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    body = struct.pack("<Q", len(text)) + text + raw[8 + size:-32]
+    path.write_bytes(body + hashlib.sha256(body).digest())
+
+
+class Packed(support.TestCase):
+    """Small files that expand to a lot."""
+
+    def refused(self, path, *more):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        ended = self.anytime("data", "info", path, *more, code=support.FORMAT)
+        self.assert_complaint(ended, path.name, "expand to more than")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        self.assertLess(max(before, after) * 1024, MEMORY_MAX)
+
+    def bomb(self, opener, name, megabytes):
+        path = self.folder / name
+        with opener(path, "wb") as file:
+            file.write(b"label,a\n")
+            for _ in range(megabytes):
+                file.write(b"1,2\n" * 250_000)
+        return path
+
+    def test_small_files_do_not_fill_the_memory(self):
+        for opener, name in ((gzip.open, "bomb.csv.gz"), (lzma.open, "bomb.csv.xz")):
+            with self.subTest(name):
+                path = self.bomb(opener, name, 60)
+                self.assertLess(path.stat().st_size, 400_000)
+                self.refused(path, "--unpack-limit", "20MB")
+
+    def test_the_limit_can_be_raised(self):
+        path = self.bomb(gzip.open, "rows.csv.gz", 2)
+        self.anytime("data", "info", path, "--unpack-limit", "1MB", code=support.FORMAT)
+        for limit in ("3MB", "none", "auto"):
+            self.assertIn("500,000", self.anytime("data", "info", path, "--unpack-limit",
+                                                  limit).out.replace("500000", "500,000"))
+        self.assert_complaint(self.anytime("data", "info", path, "--unpack-limit", "much",
+                                           code=support.USAGE), "--unpack-limit")
+
+
+class Weights(support.TestCase):
+    def test_tensors_that_overlap_are_refused(self):
+        run = self.train(*SIM, "--steps", 5, "--model", "mlp:4")
+        path = run.folder / "model.safetensors"
+        raw = path.read_bytes()
+        size = struct.unpack("<Q", raw[:8])[0]
+        header = json.loads(raw[8:8 + size])
+        names = [name for name in header if name != "__metadata__"]
+        first, second = header[names[0]], header[names[-1]]
+        begin, end = second["data_offsets"]
+        shift = first["data_offsets"][0] - begin
+        second["data_offsets"] = [begin + shift, end + shift]
+        text = json.dumps(header).encode()
+        path.write_bytes(struct.pack("<Q", len(text)) + text + raw[8 + size:])
+        self.assert_complaint(self.anytime("eval", path, code=support.FORMAT), "overlap")
+        self.assert_complaint(self.train("--init", path, *SIM, "--model", "mlp:4", "--steps", 1,
+                                         code=support.FORMAT), "overlap")
+
+
+class Checkpoints(support.TestCase):
+    """With a right checksum, but contents that no run has written."""
+
+    CHANGES = {
+        "a bucket twice": lambda t: t["steps"].update(
+            buckets=[t["steps"]["buckets"][0], 1] * t["steps"]["count"]),
+        "buckets that overflow": lambda t: t["steps"].update(
+            buckets=[3, 2**62, 4, 2**62, 5, 2**62, 6, 2**62 + t["steps"]["count"] - 2**63]),
+        "no steps but samples": lambda t: (t.update(step_count=0), t["steps"].update(
+            count=0, buckets=[])),
+        "a negative count": lambda t: t["steps"].update(count=-1),
+        "steps after the end": lambda t: t.update(applied_at=10**15),
+        "time that never was": lambda t: t.update(before=10**17),
+        "weight of 1": lambda t: t.update(loss_weight=1.0),
+        "weight not a number": lambda t: t.update(loss_weight=None),
+        "workers of another kind": lambda t: t.update(workers=[{"rounds": "many"}]),
+        "no list of buckets": lambda t: t["steps"].pop("buckets"),
+    }
+
+    def test_totals_that_cannot_be_are_refused_with_a_sentence(self):
+        run = self.train(*SIM, "--steps", 20, "--checkpoint-every", 10)
+        newest = sorted((run.folder / "checkpoint").iterdir())[-1]
+        good = newest.read_bytes()
+        for what, change in self.CHANGES.items():
+            with self.subTest(what):
+                newest.write_bytes(good)
+                reseal(newest, lambda state: change(state["tally"]))
+                ended = self.resume(run.folder, "--steps", 30).wait()
+                self.assertEqual(ended.code, support.FORMAT, ended)
+        newest.write_bytes(good)
+        reseal(newest, lambda state: None)
+        self.assertEqual(self.resume(run.folder, "--steps", 30).wait().code, support.DONE)
+
+
+class Logs(support.TestCase):
+    def test_a_changed_log_is_never_measured(self):
+        """Every byte that is changed is noticed: the log is refused, wherever it is."""
+        run = self.train(*SIM, "--steps", 40)
+        log = run.folder / "events.bin"
+        good = log.read_bytes()
+        self.anytime("simulate", "--from", run.folder, "--steps", 3)
+        rng = random.Random(5)
+        for _ in range(60):
+            place = rng.randrange(len(good))
+            bad = bytearray(good)
+            bad[place] ^= 1 << rng.randrange(8)
+            log.write_bytes(bad)
+            done = subprocess.run([support.ANYTIME, "simulate", "--from", run.folder, "--steps",
+                                   "3"], capture_output=True, text=True, cwd=self.folder,
+                                  timeout=support.BOUND, check=False)
+            self.assertIn(done.returncode, (support.FORMAT, support.MISSING),
+                          (place, done.stderr))
+
+    def test_a_run_that_was_killed_can_be_measured(self):
+        run = self.train(*SIM, "--steps", 40)
+        log = run.folder / "events.bin"
+        log.write_bytes(log.read_bytes()[:-7])
+        self.assert_complaint(self.anytime("simulate", "--from", run.folder, "--steps", 3,
+                                           code=support.FORMAT), "torn")
+        (run.folder / "result.json").unlink()
+        self.anytime("simulate", "--from", run.folder, "--steps", 3)
+
+
+class Links(support.TestCase):
+    """Symbolic links that appear in the place of a run's folders and files."""
+
+    def start_one(self):
+        run = self.start(*support.SMALL, "--workers", 2, "--steps", 10**7, "--checkpoint-every",
+                         0, "--eval-every", 0, "--quiet")
+        run.wait_working()
+        run.wait_steps(20)
+        return run
+
+    def test_a_run_folder_that_is_replaced_is_not_followed(self):
+        run = self.start_one()
+        victim = self.folder / "victim"
+        victim.mkdir()
+        (victim / "checkpoint").mkdir()
+        os.rename(run.folder, self.folder / "moved")
+        os.symlink(victim, run.folder)
+        run.signal(signal.SIGUSR1)
+        run.wait_said("cannot write")
+        run.signal(signal.SIGTERM)
+        ended = run.wait()
+        self.assertNotEqual(ended.code, support.DONE)
+        self.assertEqual([path.name for path in victim.iterdir()], ["checkpoint"])
+        self.assertEqual(list((victim / "checkpoint").iterdir()), [])
+        self.assertIn("symbolic link", ended.err)
+
+    def test_folders_inside_a_run_are_not_followed(self):
+        run = self.start_one()
+        victim = self.folder / "victim"
+        victim.mkdir()
+        os.rename(run.folder / "checkpoint", self.folder / "moved")
+        os.symlink(victim, run.folder / "checkpoint")
+        run.signal(signal.SIGUSR1)
+        run.wait_said("cannot write")
+        run.signal(signal.SIGTERM)
+        run.wait()
+        self.assertEqual(list(victim.iterdir()), [])
+
+    def test_tables_and_locks_of_a_resumed_run_are_not_followed(self):
+        for name in ("master_stats.csv", "run.lock"):
+            with self.subTest(name):
+                run = self.train(*SIM, "--steps", 10)
+                victim = self.folder / f"victim-{name}"
+                victim.write_text("precious\n")
+                (run.folder / name).unlink(missing_ok=True)
+                os.symlink(victim, run.folder / name)
+                ended = self.resume(run.folder, "--steps", 20).wait()
+                self.assertEqual(victim.read_text(), "precious\n")
+                self.assertNotEqual(ended.code, support.DONE, ended)
+
+    def test_the_user_may_name_a_run_by_a_link(self):
+        run = self.train(*SIM, "--steps", 10)
+        os.symlink(run.folder, self.folder / "mine")
+        again = self.resume(self.folder / "mine", "--steps", 20).wait()
+        self.assertEqual(again.code, support.DONE, again)
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,45 @@
+/* folder.h - presents fuzzer input as files of a folder in memory. */
+#ifndef TESTS_FUZZ_FOLDER_H
+#define TESTS_FUZZ_FOLDER_H
+
+#include <assert.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Called by the fuzzer, or by driver.c, for every input. Returns 0. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A folder of this process, created on the first call. */
+static inline const char *fuzz_folder(void)
+{
+    static char path[64];
+    if (path[0]) return path;
+    snprintf(path, sizeof path, "/dev/shm/anytime-fuzz-XXXXXX");
+    if (!mkdtemp(path)) {
+        snprintf(path, sizeof path, "/tmp/anytime-fuzz-XXXXXX");
+        char *made = mkdtemp(path);
+        assert(made);
+    }
+    return path;
+}
+
+/* FOLDER/NAME, with these bytes and what follows; returns its path until the next call. */
+static inline const char *fuzz_file(const char *name, const uint8_t *data, size_t size,
+                                    const uint8_t *more, size_t more_size)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", fuzz_folder(), name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert(fd >= 0);
+    ssize_t done = write(fd, data, size);
+    if (more_size > 0) done += write(fd, more, more_size);
+    assert(done == (ssize_t)(size + more_size));
+    close(fd);
+    return path;
+}
+
+#endif

@@ -1,0 +1,34 @@
+/* Fuzz target: any bytes as the event log that `simulate --from` and `advise` measure. */
+#include "report/summary/pace_from_run.h"
+
+#include <math.h>
+
+#include "../folder.h"
+#include "record/log/eventlog.h"
+#include "record/runinfo.h"
+
+enum { WORKERS_MAX = 64 }; /* more workers only cost memory */
+
+static bool is_small(const char *path)
+{
+    at_eventlog *log = NULL;
+    at_fail      fail = {0};
+    if (at_eventlog_open(path, &log, &fail)) return true;
+    bool small = at_run_info_workers(at_eventlog_info(log)) <= WORKERS_MAX;
+    at_eventlog_close(log);
+    return small;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    at_run_pace pace;
+    at_fail     fail = {0};
+    if (!is_small(fuzz_file("events.bin", data, size, NULL, 0))) return 0;
+    at_err err = at_run_pace_read(fuzz_folder(), &pace, &fail);
+    assert(!err == !fail.text[0]);
+    if (err) return 0;
+    for (uint32_t i = 0; i < pace.workers; i++) assert(pace.sample_ns[i] >= 0);
+    assert(pace.message >= 0);
+    at_run_pace_deinit(&pace);
+    return 0;
+}
