@@ -14,7 +14,7 @@ bare=$(realpath -m "${1:?"usage: tools/test_bare.sh FOLDER [STEP]..."}")
 shift
 [ $# -gt 0 ] || set -- system demo test install deb
 mirror=${MIRROR:-$(sed -n 's/^URIs: *//p; s/^deb \(\[[^]]*\] \)\?\([^ ]*\).*/\2/p' \
-    /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -1)}
+    /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -1 || true)}
 
 # Mounts and processes are in namespaces of their own, so nothing of them is left at the end.
 if [ "${ANYTIME_BARE_INSIDE:-}" != yes ]; then

@@ -8,6 +8,7 @@ They run in one shell, in a folder of their own that has what a reader is said t
 folder, the examples, and the files that the page talks about (fixtures.py). rules.py lists what is
 changed or left out, and why. The first command that fails ends the test.
 """
+import functools
 import os
 import pathlib
 import re
@@ -24,6 +25,7 @@ import rules
 BOUND = 800
 
 
+@functools.cache
 def is_there(need, folder):
     return subprocess.run(["bash", "-c", need.program], cwd=folder, env=environment(folder),
                           capture_output=True, check=False).returncode == 0
@@ -33,13 +35,13 @@ def script(page, folder):
     """The shell script of a page, which says where it is before each command, the number of its
     commands, and why others are missing."""
     lines = [f". {shlex.quote(str(commands.ROOT / 'tests/docs/prelude.sh'))}"]
-    missing = [need for need in rules.NEEDS if not is_there(need, folder)]
     count, reasons = 0, []
     for command in commands.commands(commands.pages()[page]):
         words, _ = commands.plan(command)
         if words is None:
             continue
-        lacks = [need.package for need in missing if re.search(need.pattern, words)]
+        lacks = [need.package for need in rules.NEEDS
+                 if re.search(need.pattern, words) and not is_there(need, folder)]
         if lacks:
             reasons.append(f"{command.place}: {lacks[0]} is not installed")
             continue
