@@ -3,6 +3,7 @@
 #   make DEPS=skip ...    does not check for missing Debian packages
 #   make JOBS=1 ...       compiles with one job (default: one per core)
 #   make test T=unit.step runs only the tests whose names match the regular expression
+#   make asan L='unit|fast' runs only the tests with such a label
 #   make swarm SEEDS=n    random runs: state machines, and the whole system (default: 10000)
 #   make install PREFIX=/opt/anytime DESTDIR=/tmp/package
 #                         where to install (default: /usr/local), and below which folder
@@ -13,6 +14,7 @@
 DEPS ?= install
 JOBS ?= $(shell nproc)
 T    ?= .
+L    ?= .
 SEEDS ?= 10000
 SECONDS ?= 60
 PREFIX ?= /usr/local
@@ -23,8 +25,8 @@ PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := all
-.PHONY: all deps demo test test-torch2 test-without swarm fuzz bench book lint asan tsan clang \
-	coverage install uninstall deb debug format clean help
+.PHONY: all deps demo test test-torch2 test-readers test-without swarm fuzz bench book lint \
+	asan tsan clang coverage install uninstall deb debug format clean help
 
 all: build/Makefile ## configure and build; the program is build/anytime
 	@cmake --build --preset default -j $(JOBS)
@@ -65,6 +67,10 @@ book: ## docs/book: published experiments beside ours; runs what is missing. QUI
 test-torch2: ## tests of PyTorch scripts with the newest PyTorch (2.5 GB, once; or TORCH2=FOLDER)
 	@$(MAKE) all
 	@tools/test_torch2.sh
+
+test-readers: ## TensorBoard, onnxruntime, safetensors and Perfetto (from PyPI) read what we write
+	@$(MAKE) all
+	@tools/test_readers.sh '$(T)'
 
 lint: deps ## check layers, banned calls, sizes, headers, links and format
 	@$(PYTHON) tools/lint
@@ -120,7 +126,7 @@ build-%/Makefile: CMakePresets.json
 # A test that cannot run here exits with 77 after a line `skipped: REASON`, which is repeated at the
 # end.
 define ctest
-ctest --preset $(1) -R '$(T)' && \
+ctest --preset $(1) -R '$(T)' -L '$(L)' && \
 sed -n 's/^skipped: /make $@: skipped: /p' $(2)/Testing/Temporary/LastTest.log && \
 echo "make $@: no test failed"
 endef

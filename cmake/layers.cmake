@@ -15,7 +15,9 @@ target_compile_options(flags INTERFACE -ffp-contract=off -fno-math-errno
 if(ANYTIME_COVERAGE)
   # Counters are updated atomically: processes and threads share them.
   target_compile_options(flags INTERFACE --coverage -fprofile-update=atomic)
-  target_link_options(flags INTERFACE --coverage)
+  add_library(coverage_exit STATIC ${PROJECT_SOURCE_DIR}/tests/coverage/exit.c)
+  target_link_libraries(flags INTERFACE coverage_exit)
+  target_link_options(flags INTERFACE --coverage LINKER:--wrap=_exit)
 endif()
 if(ANYTIME_SANITIZE)
   target_compile_options(flags INTERFACE

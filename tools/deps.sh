@@ -36,6 +36,10 @@ echo "deps: installing$missing"
 $apt update </dev/null || echo "deps: could not refresh every package list, continuing" >&2
 # shellcheck disable=SC2086
 $apt install --no-install-recommends $missing </dev/null || {
+    for package in $missing; do
+        $apt --simulate install --no-install-recommends "$package" >/dev/null 2>&1 </dev/null ||
+            echo "deps: $package cannot be installed" >&2
+    done
     echo "deps: could not install$missing. Check the network; DEPS=skip builds without." >&2
     exit 1
 }

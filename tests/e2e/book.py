@@ -25,7 +25,7 @@ class Book(support.TestCase):
     def build(self, *arguments):
         return subprocess.run([sys.executable, str(BOOK), "--program", str(support.ANYTIME),
                                "--out", str(self.folder / "book"), *arguments],
-                              capture_output=True, text=True, timeout=200, check=False)
+                              capture_output=True, text=True, timeout=600, check=False)
 
     def test_pages_are_those_of_the_kept_results(self):
         done = self.build("--no-run")

@@ -14,7 +14,7 @@ COMMON = ["--data", "synthetic:2000,20,4", "--workers", "3", "--batch", "16", "-
 def train(*words):
     with tempfile.TemporaryDirectory(dir=".") as box:
         done = subprocess.run([ANYTIME, "train", *COMMON, *words, "--run", box + "/run"], text=True,
-                              capture_output=True, timeout=120)
+                              capture_output=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -44,7 +44,7 @@ class CommDelay(unittest.TestCase):
 
     def test_one_process_has_no_messages_to_delay(self):
         done = subprocess.run([ANYTIME, "train", *COMMON, "--workers", "0", "--comm-delay", "1ms"],
-                              text=True, capture_output=True, timeout=60)
+                              text=True, capture_output=True, timeout=300)
         self.assertEqual(done.returncode, 2)
         self.assertIn("no messages are sent", done.stderr)
 

@@ -21,7 +21,7 @@ def start(*words):
 
 def compare(*words, expect=0):
     process = start(*words)
-    out, said = process.communicate(timeout=120)
+    out, said = process.communicate(timeout=300)
     assert process.returncode == expect, (words, process.returncode, said)
     return out, said
 
@@ -150,7 +150,7 @@ def test_an_entry_has_a_label_and_the_option_label():
 def test_a_sweep_varies_the_option_label():
     write_two_label_columns()
     done = subprocess.run([ANYTIME, "sweep", "--over", "label=first,second", *LABELS],
-                          capture_output=True, text=True, timeout=120, check=False)
+                          capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     found = [row[:2] for row in labels_and_sizes()]
     assert found == [("label-first", "first"), ("label-second", "second")], found
@@ -158,7 +158,7 @@ def test_a_sweep_varies_the_option_label():
 
 def test_a_sweep_says_which_value_is_best():
     done = subprocess.run([ANYTIME, "sweep", "--over", "lr=1e-6,0.3", "--world", "sim", *SMALL],
-                          capture_output=True, text=True, timeout=120, check=False)
+                          capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("value "), done.stdout
     assert "best: lr-0.3, by accuracy at the end (" in done.stdout, done.stdout
@@ -391,7 +391,7 @@ def test_ctrl_c_keeps_completed_runs():
     wait_until(lambda: os.path.exists("out/amb-1/workers.json") and
                load("out", "amb-1", "workers.json"), process)
     process.send_signal(signal.SIGINT)
-    out, said = process.communicate(timeout=60)
+    out, said = process.communicate(timeout=300)
     assert process.returncode == 75, (process.returncode, said)
     assert "amb, seed 1" in said, said
     assert out.splitlines()[2].startswith("fmb "), out

@@ -24,7 +24,7 @@ BAYES = 0.1425  # about the lowest loss possible on these clouds
 def run(command, *options):
     environment = dict(os.environ, ANYTIME_LIBRARY=os.path.join(BUILD, "libanytime.so"))
     return subprocess.run([*command, "--quiet", *options], env=environment, text=True,
-                          capture_output=True, timeout=120)
+                          capture_output=True, timeout=300)
 
 
 def loss_of(done):
@@ -71,7 +71,7 @@ class OwnModel(unittest.TestCase):
         options = ["--quiet", "--steps", "50", "--batch", "32", "--json"]
         alone = run(EXAMPLE_C, *options[1:], "--workers", "2")
         done = subprocess.run([*mpi.launcher(3), *EXAMPLE_C, *options], text=True,
-                              env={**os.environ, **mpi.ENV}, capture_output=True, timeout=120)
+                              env={**os.environ, **mpi.ENV}, capture_output=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout, 3 * alone.stdout)  # all ranks have the same parameters
 
@@ -138,7 +138,7 @@ class OneAtATime(unittest.TestCase):
         if sanitized():
             self.skipTest("a sanitizer's runtime cannot be loaded into a plain Python")
         done = subprocess.run([sys.executable, __file__, "--second-call"], text=True,
-                              capture_output=True, timeout=120, check=False)
+                              capture_output=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.splitlines(), [
             "thread 2 at_train is already running in this process",
@@ -153,7 +153,7 @@ class Workers(unittest.TestCase):
         if sanitized():
             self.skipTest("a sanitizer's runtime cannot be loaded into a plain Python")
         done = subprocess.run([sys.executable, __file__, f"--{name}"], text=True,
-                              capture_output=True, timeout=120, check=False)
+                              capture_output=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
 
@@ -181,10 +181,10 @@ class Locale(unittest.TestCase):
             with open(os.path.join(folder, "source"), "w", encoding="utf-8") as file:
                 file.write(self.SOURCE)
             subprocess.run(["localedef", "--quiet", "-c", "-i", "source", "./comma"], cwd=folder,
-                           check=False, timeout=120)  # exits with 1: it warns of missing parts
+                           check=False, timeout=300)  # exits with 1: it warns of missing parts
             run_folder = os.path.join(folder, "run")
             done = subprocess.run([sys.executable, __file__, "--comma", run_folder], text=True,
-                                  capture_output=True, timeout=120, check=False,
+                                  capture_output=True, timeout=300, check=False,
                                   env=dict(os.environ, LOCPATH=folder))
             self.assertEqual(done.stdout.splitlines(), ["comma 0 ", "still ,"], done.stderr)
             with open(os.path.join(run_folder, "result.json"), encoding="utf-8") as file:

@@ -12,7 +12,7 @@ RUN = ("--data synthetic:1500,12,3 --workers 3 --batch 16 --micro-batch 4 --step
 
 
 def anytime(*words, expect=0):
-    done = subprocess.run([ANYTIME, *words], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([ANYTIME, *words], capture_output=True, text=True, timeout=300)
     assert done.returncode == expect, (words, done.returncode, done.stderr)
     return done.stdout, done.stderr
 

@@ -28,7 +28,7 @@ class TorchLog(support.TestCase):
         super().setUpClass()
         look = "import torch; assert torch.distributed.is_available()"
         if subprocess.run([sys.executable, "-c", look], capture_output=True, check=False,
-                          timeout=120).returncode:
+                          timeout=300).returncode:
             raise unittest.SkipTest(f"{sys.executable} has no PyTorch (package python3-torch)")
 
     def test_the_documented_script_logs_a_ddp_job(self):
@@ -41,7 +41,7 @@ class TorchLog(support.TestCase):
                                   cwd=self.folder, stderr=subprocess.PIPE, text=True)
                  for rank in range(RANKS)]
         for rank in ranks:
-            said = rank.communicate(timeout=120)[1]
+            said = rank.communicate(timeout=300)[1]
             self.assertEqual(rank.returncode, 0, said)
         logs = [self.folder / f"rank{rank}.csv" for rank in range(RANKS)]
         advice = json.loads(self.anytime("advise", *logs, "--json").out)

@@ -17,7 +17,7 @@ COMMON = ["--data", "synthetic:2000,20,4", "--workers", "6", "--batch", "32", "-
 
 
 def run(*words, code=0):
-    done = subprocess.run([ANYTIME, *words], text=True, capture_output=True, timeout=120)
+    done = subprocess.run([ANYTIME, *words], text=True, capture_output=True, timeout=300)
     assert done.returncode == code, (words, done.returncode, done.stderr)
     return done
 

@@ -22,7 +22,7 @@ import tempfile
 import time
 import urllib.parse
 
-BOUND = 60.0  # seconds until a test gives up; no result depends on it
+BOUND = 300.0  # seconds until a test gives up; no result depends on it
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
          "--hide-scrollbars", "--no-first-run", "--no-default-browser-check",
