@@ -9,6 +9,9 @@
 /* Monotonic time with an arbitrary zero. */
 at_ns at_clock_now(void);
 
+/* Processor time of all threads of this process so far. */
+at_ns at_clock_processor(void);
+
 /* Seconds since 1970, for time stamps in files; not for measuring durations. */
 double at_clock_date(void);
 

@@ -45,6 +45,7 @@
             this.timeline = new A.Timeline();
             this.workers = new A.Workers();
             this.ledger = new A.Ledger();
+            this.resourceTable = new A.ResourceTable();
             this.settings = new A.Settings();
             this.events = new A.Events();
             this.build(root);
@@ -99,6 +100,7 @@
             this.resourceSection = section(
                 "resources",
                 "Resource usage",
+                this.resourceTable.element,
                 A.el(
                     "div",
                     { class: "grid" },
@@ -149,6 +151,7 @@
             this.updateHistograms(series);
             this.ledger.update(runs, groups);
             this.settings.update(runs);
+            this.hasResources = this.resourceTable.update(groups);
             this.updateChosen();
             this.curveSection.hidden = this.curves.every((chart) => chart.element.hidden);
             this.updateNav();
@@ -232,7 +235,7 @@
         updateChosen() {
             const summary = (this.runs[this.chosen] || {}).summary;
             this.workerSection.hidden = !summary || !summary.workers;
-            this.resourceSection.hidden = !summary || !summary.usage;
+            this.resourceSection.hidden = !this.hasResources && !(summary || {}).usage;
             this.events.element.hidden = !summary;
             if (!summary) return;
             this.timeline.update(summary);

@@ -109,6 +109,16 @@ static json_t *targets(const at_result_facts *f)
     return array;
 }
 
+/* Bytes that a worker exchanged with the hub; null where there was nothing to exchange. */
+static void add_exchanged(json_t *row, const at_outcome *outcome, uint32_t i)
+{
+    const at_traffic *all = &outcome->traffic;
+    bool              known = outcome->exchanged && all->to_hub + all->to_workers > 0;
+    at_traffic        own = known ? outcome->exchanged[i] : (at_traffic){0};
+    json_object_set_new(row, "sent_bytes", known ? whole(own.to_hub) : json_null());
+    json_object_set_new(row, "received_bytes", known ? whole(own.to_workers) : json_null());
+}
+
 static json_t *worker_row(const at_result_facts *f, uint32_t i)
 {
     assert(i < f->plan->workers_max);
@@ -127,6 +137,7 @@ static json_t *worker_row(const at_result_facts *f, uint32_t i)
     json_object_set_new(row, "idle_seconds", number(at_seconds(w->idle_ns)));
     json_object_set_new(row, "send_seconds", number(at_seconds(w->send_ns)));
     json_object_set_new(row, "state", json_string(w->state));
+    add_exchanged(row, f->outcome, i);
     return row;
 }
 
