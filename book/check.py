@@ -1,8 +1,8 @@
 """Repeats cheap runs and compares them with the results that the book was made of."""
 import runs
 
-# Virtual times do not depend on the processor; what was learnt does, in the last digits, which
-# training amplifies.
+# With other instructions (runs.PINNED) virtual times are the same; what was learnt differs in the
+# last digits, which training amplifies.
 SECONDS_TOLERANCE, LOSS_TOLERANCE = 0.01, 0.1
 
 
