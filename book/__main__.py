@@ -14,8 +14,12 @@ import sys
 
 import check
 import contents
+import progress
 import runs
 from chapters import CHAPTERS
+
+
+KEPT = runs.ROOT / "docs/book/results"
 
 
 def parse():
@@ -23,7 +27,7 @@ def parse():
     parser.add_argument("--program", type=pathlib.Path, default=runs.ROOT / "build/anytime")
     parser.add_argument("--out", type=pathlib.Path, default=runs.ROOT / "docs/book",
                         help="where pages are written [docs/book]")
-    parser.add_argument("--results", type=pathlib.Path, default=runs.ROOT / "docs/book/results",
+    parser.add_argument("--results", type=pathlib.Path, default=KEPT,
                         help="where results are kept [docs/book/results]")
     parser.add_argument("--only", default="", metavar="TEXT",
                         help="run only the sections whose title contains TEXT")
@@ -49,24 +53,27 @@ def wanted(options, results):
 
 def make(options, results):
     """Makes missing runs; the number of those that failed."""
-    todo, failed = wanted(options, results), 0
+    todo = wanted(options, results)
     real_time = [run for run in todo if run.measured]  # one at a time, so as not to disturb them
+    shown = progress.Progress(todo, {**runs.Results(KEPT).costs(), **results.costs()})
+    failed = 0
     for jobs, part in ((options.jobs, [run for run in todo if not run.measured]), (1, real_time)):
+        shown.jobs = jobs
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            for run, done in [(run, pool.submit(runs.execute, options.program, run))
-                              for run in part]:
-                failed += not finish(run, done, results)
+            made = {pool.submit(runs.execute, options.program, run): run for run in part}
+            for done in concurrent.futures.as_completed(made):
+                failed += not finish(made[done], done, results, shown)
     return failed
 
 
-def finish(run, done, results):
+def finish(run, done, results, shown):
     try:
         result = done.result()
     except runs.RunFailed as failure:
         print(f"book: {failure}", file=sys.stderr)
         return False
     results.put(run, result)
-    print(f"{result['cost_seconds']:7.1f} s  {run.command}", flush=True)
+    print(shown.line(run, result["cost_seconds"]), flush=True)
     return True
 
 

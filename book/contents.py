@@ -1,5 +1,6 @@
 """Writes the book: contents, one Markdown page per chapter, pictures, and book.html."""
 import pages
+from chapters import central
 
 TITLE = "The book: published experiments beside ours"
 
@@ -8,13 +9,15 @@ same, our numbers beside the published ones, what is different, and a verdict.""
 
 HOW = """Gradients are computed for real. Time is virtual: a sample takes the time that the section
 says, and delays come from the published table, so the numbers do not depend on the machine or its
-load. Runs marked *measured* are the exception: they were timed on two cores of one machine that did
-other work, too, and only ratios within a table should be read. Nets are learnt at a scale that fits
+load. Runs marked *measured* are the exception: they ran on two cores of one machine that did other work,
+too, so processor time is shown, and only ratios within a table should be read. Nets are learnt at a scale that fits
 a desktop computer: fewer samples in a round, each of which takes longer, so that a round takes as
 long as a published one, and fewer steps. Every number is in `docs/book/results`, one file per run.
 `make book` makes the runs that are missing there and writes these pages; `make book QUICK=1`
-repeats cheap runs and checks that their numbers are still the same. Parts of data sets (below
-`build/book/data`) are written by `make book`, too."""
+repeats cheap runs and checks that their numbers are still the same: all runs use AVX2 instructions,
+also where the processor has more, so that numbers are equal on every machine that has them
+(convolutions to about five digits). Parts of data sets (below `build/book/data`) are written by
+`make book`, too."""
 
 
 def chapter_blocks(chapter, results):
@@ -38,15 +41,19 @@ def verdict_table(chapters, results):
 def cost(chapters, results):
     made = {run.key: results.get(run) for chapter in chapters for section in chapter.SECTIONS
             for run in section.runs.values()}
-    seconds = sum(result["cost_seconds"] for result in made.values() if result)
+    seconds = sum(result.get("processor_seconds", result["cost_seconds"])
+                  for result in made.values() if result)
     done = sum(result is not None for result in made.values())
     return pages.Text(f"{done} of {len(made)} runs have been made; they took "
-                      f"{seconds / 60:.0f} minutes, beside other work.")
+                      f"{seconds / 60:.0f} minutes of one core.")
 
 
 def start_blocks(chapters, results):
     yield pages.Heading(1, TITLE)
     yield pages.Text(INTRODUCTION)
+    claim = central.headline(results)
+    if claim:
+        yield pages.Text(claim)
     yield pages.Text(HOW)
     yield pages.Points([f"[{chapter.TITLE}]({chapter.NAME}.md#{pages.anchor(chapter.TITLE)})"
                         for chapter in chapters])

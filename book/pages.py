@@ -9,14 +9,31 @@ import textwrap
 COLUMNS = 110
 
 STYLE = """
-body { font: 16px/1.5 sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em; color: #222 }
-table { border-collapse: collapse; margin: 1em 0 }
-td, th { border: 1px solid #ccc; padding: 3px 9px }
-th { background: #f2f2f2; text-align: left }
-pre { background: #f6f6f6; padding: 8px; overflow: auto }
-code { background: #f6f6f6 } svg { max-width: 100%; height: auto } nav ul { columns: 2 }
-.agrees { color: #1a6e1a } .disagrees { color: #a11 } .verdict { font-weight: bold }
+:root { color-scheme: light dark; --text: #1d2329; --soft: #57606a; --ground: #fff;
+  --panel: #f5f6f8; --line: #d5dae0; --link: #0a58a8; --good: #14692b; --bad: #a32020;
+  --open: #7a5200 }
+@media (prefers-color-scheme: dark) { :root { --text: #e2e6ea; --soft: #9aa5b1;
+  --ground: #14181d; --panel: #1f252c; --line: #3a434d; --link: #7ab8ff; --good: #6fd08c;
+  --bad: #ff8f8f; --open: #e8bd6a } }
+body { font: 16px/1.55 system-ui, sans-serif; max-width: 62rem; margin: 0 auto;
+  padding: 1rem 1.2rem 4rem; color: var(--text); background: var(--ground) }
+h1 { margin: 3.5rem 0 1rem; line-height: 1.2 } h1:first-child { margin-top: 1.5rem }
+h2 { margin: 2.6rem 0 .8rem; padding-top: .8rem; border-top: 1px solid var(--line) }
+a { color: var(--link) }
+.scroll { overflow-x: auto; margin: 1rem 0 }
+table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums }
+td, th { border-bottom: 1px solid var(--line); padding: .3rem .7rem; vertical-align: top }
+th { background: var(--panel); text-align: left; vertical-align: bottom }
+td.number, th.number { text-align: right; white-space: nowrap }
+pre { background: var(--panel); padding: .7rem .9rem; overflow-x: auto; border-radius: 6px;
+  font-size: .85rem; line-height: 1.45 }
+code { background: var(--panel); padding: .05em .3em; border-radius: 3px; font-size: .92em }
+figure { margin: 1.2rem 0 } figure svg { max-width: 100%; height: auto; border-radius: 6px }
+.agrees { color: var(--good) } .disagrees { color: var(--bad) }
+.not-yet-run { color: var(--open) } .cannot-be-compared { color: var(--soft) }
 """
+
+VERDICTS = "agrees|disagrees|cannot be compared|not yet run"
 
 
 class Heading:
@@ -78,10 +95,14 @@ class Table:
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
     def html(self):
-        head = "".join(f"<th>{inline(cell)}</th>" for cell in self.header)
-        body = "".join("<tr>" + "".join(f"<td>{inline(cell)}</td>" for cell in row) + "</tr>\n"
+        numbers = [self.rows and all(is_number(row[column]) for row in self.rows)
+                   for column in range(len(self.header))]
+        head = "".join(table_cell("th", cell, number)
+                       for cell, number in zip(self.header, numbers, strict=True))
+        body = "".join("<tr>" + "".join(table_cell("td", cell, number) for cell, number
+                                        in zip(row, numbers, strict=True)) + "</tr>\n"
                        for row in self.rows)
-        return f"<table><tr>{head}</tr>\n{body}</table>"
+        return f'<div class="scroll" tabindex="0"><table><tr>{head}</tr>\n{body}</table></div>'
 
 
 class Picture:
@@ -97,6 +118,17 @@ class Picture:
         return f'<figure role="img" aria-label="{html.escape(self.about)}">\n{self.svg}</figure>'
 
 
+def is_number(text):
+    """A number with or without a unit, an interval, or nothing."""
+    return re.fullmatch(r"|[+-]?[\d.,]+( ?(%|[a-zA-Z]+))?( ± [\d.]+)?( \[.*\])?|not reached|-|"
+                        r"target missed", text) is not None
+
+
+def table_cell(tag, text, number):
+    kind = ' class="number"' if number else ""
+    return f"<{tag}{kind}>{inline(text)}</{tag}>"
+
+
 def fold(line):
     """A long command line as several, each but the last with a backslash."""
     if line.startswith("#"):
@@ -109,8 +141,20 @@ def fold(line):
 def inline(text):
     text = html.escape(text, quote=False)
     text = re.sub(r"`([^`]*)`", r"<code>\1</code>", text)
+    text = re.sub(r"\*\*Verdict: (" + VERDICTS + r")\.\*\*", verdict, text)
     text = re.sub(r"\*\*([^*]*)\*\*", r"<b>\1</b>", text)
+    text = re.sub(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])", r"<i>\1</i>", text)
+    if re.fullmatch(VERDICTS, text):
+        return verdict_mark(text, text)
     return re.sub(r"\[([^]]*)\]\(([^)]*)\)", page_link, text)
+
+
+def verdict(match):
+    return verdict_mark(match[1], f"Verdict: {match[1]}.")
+
+
+def verdict_mark(kind, text):
+    return f'<b class="{kind.replace(" ", "-")}">{text}</b>'
 
 
 def page_link(match):
@@ -134,5 +178,6 @@ def markdown(blocks):
 def page(title, blocks):
     body = "\n".join(block.html() for block in blocks)
     return (f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f"<title>{html.escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}"
-            "\n</body>\n</html>\n")
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{html.escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+            f"{body}\n</main>\n</body>\n</html>\n")

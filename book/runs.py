@@ -7,10 +7,13 @@ still right is checked by repeating cheap runs (`make book QUICK=1`).
 import csv
 import hashlib
 import json
+import os
 import pathlib
+import platform
 import shlex
 import subprocess
 import tempfile
+import threading
 import time
 
 import subsets
@@ -22,6 +25,10 @@ EDITION = 1
 
 TIMEOUT_SECONDS = 3600
 CURVE_POINTS = 120
+
+# What is learnt depends on the processor in the last digits, which training amplifies. So all runs
+# use the instructions that every recent x86 processor has; then bits are equal on all of them.
+PINNED = {"ANYTIME_ISA": "avx2", "OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1"}
 
 # What is kept of result.json: enough for every table, little enough to be committed.
 KEPT = ("strategy", "parameters", "engine", "stopped", "steps", "seconds", "wall_seconds",
@@ -79,6 +86,11 @@ class Results:
         draft.write_text(lines_of(result))
         draft.rename(self.path(run))
 
+    def costs(self):
+        """{command: seconds} of all kept results, also of earlier editions."""
+        kept = (json.loads(path.read_text()) for path in self.folder.glob("*.json"))
+        return {result["command"]: result["cost_seconds"] for result in kept}
+
     def unused(self, runs):
         """Files of runs that no chapter has any more."""
         used = {self.path(run) for run in runs}
@@ -97,8 +109,9 @@ def execute(program, run):
     subsets.prepare(run.words)
     with tempfile.TemporaryDirectory() as parent:
         folder = pathlib.Path(parent, "run")
-        printed = call([str(program), *run.words, *output_options(run, folder)])
-        result = {"command": run.command, "edition": EDITION, "measured": run.measured}
+        printed, used = call([str(program), *run.words, *output_options(run, folder)])
+        result = {"command": run.command, "edition": EDITION, "measured": run.measured,
+                  "instructions": instructions(), "processor_seconds": used}
         if run.words[0] == "slices":
             result["slices"] = json.loads(printed)["points"]
         else:
@@ -115,12 +128,41 @@ def output_options(run, folder):
             "--quiet"]
 
 
+def has_avx2():
+    """Whether runs can be pinned here; other processors make runs of their own kind."""
+    try:
+        return " avx2 " in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return False
+
+
+def instructions():
+    """With which instructions runs are made here; equal ones give equal bits."""
+    return "avx2" if has_avx2() else platform.machine()
+
+
 def call(words):
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT,
-                          timeout=TIMEOUT_SECONDS)
-    if done.returncode != 0:
-        raise RunFailed(f"{shlex.join(words)}: exit code {done.returncode}\n{done.stderr}")
-    return done.stdout
+    """(what the program printed, its processor time in seconds)"""
+    pinned = PINNED if has_avx2() else {}
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
+        with subprocess.Popen(words, stdout=out, stderr=said, cwd=ROOT,
+                              env={**os.environ, **pinned}) as process:
+            code, usage = wait(process)
+        out.seek(0)
+        said.seek(0)
+        if code != 0:
+            raise RunFailed(f"{shlex.join(words)}: exit code {code}\n{said.read().decode()}")
+        return out.read().decode(), round(usage.ru_utime + usage.ru_stime, 1)
+
+
+def wait(process):
+    """(exit code, usage) of a process and of the children that it waited for."""
+    late = threading.Timer(TIMEOUT_SECONDS, process.kill)
+    late.start()
+    _, status, usage = os.wait4(process.pid, 0)
+    late.cancel()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage
 
 
 def read_folder(outcome, folder, run):

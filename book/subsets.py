@@ -2,11 +2,13 @@
 
 `build/book/data/mnist-2000` has the first 2000 training samples of MNIST and the first 500 test
 samples; `cifar10-2000` the same of CIFAR-10. `cifar10-classes-0,6` has the samples of two classes
-in its first two batches. They are written when a run first names them.
+in its first two batches. made_data.py has more kinds. They are written when a run first names them.
 """
 import os
 import pathlib
 import re
+
+import made_data
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = "build/book/data"
@@ -24,11 +26,11 @@ def source(name):
 
 
 def prepare(words):
-    """Writes every subset that the words of a command name."""
+    """Writes every data set that the words of a command name."""
     for word in words:
-        match = re.fullmatch(FOLDER + r"/(mnist-|cifar10-|cifar10-classes-)([\d,]+)", word)
-        if match and not (ROOT / word).exists():
-            write(ROOT / word, WRITERS[match[1]], match[2])
+        match = re.search(FOLDER + r"/(?:(cifar10-classes-)([\d,]+)|([a-z0-9]+-)(\d+))", word)
+        if match and not (ROOT / match[0]).exists():
+            write(ROOT / match[0], WRITERS[match[1] or match[3]], match[2] or match[4])
 
 
 def write(folder, writer, numbers):
@@ -65,4 +67,5 @@ def write_classes(folder, classes):
                                              for record in records if record[0] in classes))
 
 
-WRITERS = {"mnist-": write_mnist, "cifar10-": write_cifar10, "cifar10-classes-": write_classes}
+WRITERS = {"mnist-": write_mnist, "cifar10-": write_cifar10, "cifar10-classes-": write_classes,
+           "criteo-": made_data.write_criteo, "flowers-": made_data.write_flowers}

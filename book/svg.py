@@ -97,7 +97,7 @@ def draw_line(curve, across, up):
     marks = "" if len(curve.points) > 12 else "".join(
         f'<circle cx="{across(x):.1f}" cy="{up(y):.1f}" r="2.5" fill="{curve.color}"/>'
         for x, y in curve.points)
-    return (f'<path d="M{path}" fill="none" stroke="{curve.color}" stroke-width="1.6"{dash}/>'
+    return (f'<path d="M{path}" fill="none" stroke="{curve.color}" stroke-width="2"{dash}/>'
             f'{marks}')
 
 
@@ -108,8 +108,14 @@ def draw_bars(curve, across, up):
 
 
 def legend(curves):
+    """In the upper right corner, on a ground that lets no curve disturb it."""
+    longest = max((len(curve.name) for curve in curves), default=0)
+    if longest:
+        width, height = 7.5 * longest + 42, 17 * len(curves) + 6
+        yield (f'<rect x="{WIDTH - RIGHT - width:g}" y="{TOP}" width="{width:g}" '
+               f'height="{height}" fill="#fff" fill-opacity="0.8"/>')
     for row, curve in enumerate(curves):
-        y = TOP + 14 + 15 * row
+        y = TOP + 15 + 17 * row
         dash = ' stroke-dasharray="5 3"' if curve.dashed else ""
         yield (f'<path d="M{WIDTH - RIGHT - 26} {y - 4}h20" stroke="{curve.color}" '
                f'stroke-width="2"{dash}/><text x="{WIDTH - RIGHT - 31}" y="{y}" '
@@ -124,6 +130,7 @@ def document(plots, columns=2):
     cells = "\n".join(f'<g transform="translate({WIDTH * (index % columns)} '
                       f'{HEIGHT * (index // columns)})">\n{cell}\n</g>'
                       for index, cell in enumerate(plots))
+    letters = 12 if columns < 3 else 15  # three columns are shown smaller
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" '
-            f'width="{columns * WIDTH}" font-family="sans-serif" font-size="11">\n{cells}\n'
+            f'width="{columns * WIDTH}" font-family="sans-serif" font-size="{letters}">\n{cells}\n'
             '</svg>\n')

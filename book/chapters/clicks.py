@@ -87,7 +87,8 @@ def judge_network(results):
 BATCHES = (1, 100, 1000, 10000)
 RUNTIME = {"sync": (135.7, 67.9, 63.4, 64.8), "async": (145.5, 65.5, 62.3, 62.1)}
 MEASURED = {(mode, batch): Run("train", "--config", f"{FOLDER}/clicks-{mode}.conf", "--batch",
-                               batch, measured=True) for mode in RUNTIME for batch in BATCHES}
+                               batch, "--samples", 50000, measured=True)
+            for mode in RUNTIME for batch in BATCHES}
 
 
 def show_batches(results):
@@ -95,20 +96,60 @@ def show_batches(results):
     for index, batch in enumerate(BATCHES):
         row = [batch]
         for mode, published in RUNTIME.items():
-            ours = results[mode, batch]["result"]
-            row += [published[index], f"{ours['seconds']:.2f}", f"{ours['test']['accuracy']:.3f}"]
+            ours = results[mode, batch]
+            row += [published[index], f"{ours['processor_seconds']:.1f}",
+                    f"{ours['result']['test']['accuracy']:.3f}"]
         rows.append(row)
-    yield pages.Table(["batch", "sync: published s", "ours s (measured)", "accuracy",
-                       "async: published s", "ours s (measured)", "accuracy"], rows)
+    yield pages.Table(["batch", "sync: published s", "ours, processor s", "accuracy",
+                       "async: published s", "ours, processor s", "accuracy"], rows)
+
+
+def gain(results, mode, batch):
+    """How many times less processor time than with single examples."""
+    return (results[mode, 1]["processor_seconds"]
+            / max(results[mode, batch]["processor_seconds"], 0.1))
 
 
 def judge_batches(results):
-    gains = [results[mode, 1]["result"]["seconds"] / results[mode, 100]["result"]["seconds"]
-             for mode in RUNTIME]
-    kind = AGREES if all(gain > 1.5 for gain in gains) else DISAGREES
-    return kind, (f"A batch of 100 is {gains[0]:.0f} and {gains[1]:.0f} times faster than single "
-                  "examples (published: 2.0 and 2.2, because reading took most of the time); "
-                  "larger batches bring little more, in both.")
+    gains = [gain(results, mode, 100) for mode in RUNTIME]
+    more = max(gain(results, mode, 10000) / gain(results, mode, 100) for mode in RUNTIME)
+    kind = AGREES if all(value > 1.5 for value in gains) and more < 2 else DISAGREES
+    return kind, (f"A batch of 100 takes {gains[0]:.1f} and {gains[1]:.1f} times less than single "
+                  "examples (published: 2.0 and 2.2, where reading took most of the time); 10,000 "
+                  f"bring at most another factor of {more:.1f} (published: 1.05).")
+
+
+# A file in Criteo's format.
+
+FILE = "build/book/data/criteo-40000"
+CRITEO = {mode: Run("simulate", "--strategy", strategy, "--model", "sparse-lr", "--data",
+                    f"criteo:{FILE}/train.txt", "--test-data", f"criteo:{FILE}/test.txt",
+                    "--hash-bits", 18, "--workers", 5, "--batch", 1, "--samples", 200000,
+                    "--sample-time", time, "--lr", rate, "--eval-every", every)
+          for mode, strategy, time, rate, every in (("sync", "fmb", "6ms", 0.05, 2000),
+                                                    ("async", "async", "2.5ms", 0.01, 10000))}
+
+
+def show_criteo(results):
+    rows = [[mode, TABLE_1[mode][1], f"{100 * result['result']['test']['accuracy']:.2f} %",
+             f"{result['result']['test']['auc']:.3f}", f"{result['result']['test']['loss']:.4f}",
+             f"{result['result']['seconds'] / 60:.1f}"] for mode, result in results.items()]
+    yield pages.Table(["", "published accuracy", "ours", "area under the curve", "test loss",
+                       "virtual minutes"], rows)
+    curves = [svg.Curve(mode, [(test[0] / 60, 1 - test[3]) for test in result["tests"]], color)
+              for color, (mode, result) in enumerate(results.items())]
+    yield pages.Picture("clicks-criteo", "test error on a file in Criteo's format, over time",
+                        svg.document([svg.plot("test error", "virtual time, minutes",
+                                               "share of errors", curves)]))
+
+
+def judge_criteo(results):
+    sync, asynchronous = (results[mode]["result"]["test"] for mode in ("sync", "async"))
+    return NOT_COMPARABLE, (
+        f"The file runs from text to test error: {100 * sync['accuracy']:.1f} % with sync and "
+        f"{100 * asynchronous['accuracy']:.1f} % with async; its labels are drawn from a model of "
+        "ours, so only the order means something. The published accuracies, 72.5 and 74.7 %, are "
+        "close to what always answering no gives: about a quarter of Criteo's lines are clicks.")
 
 
 NOT_CRITEO = ["Synthetic clicks with 100,000 features; 250,000 examples, as 50,000 iterations of "
@@ -120,15 +161,21 @@ SECTIONS = [
     Section("Where the bottleneck is (table 2)", about="""Network, processor and disk of both
             modes.""", runs=CURVES, show=show_network, verdict=judge_network,
             differences=NOT_CRITEO),
-    Section("Batch sizes at equal numbers of examples (table 3)", about="""Run times for batches of
-            1, 100, 1000 and 10,000 (`clicks-sync.conf`, `clicks-async.conf`), on two cores of a
-            machine with other work; only ratios within a column should be read.""",
+    Section("Batch sizes at equal numbers of examples (table 3)", about="""Processor time for
+            batches of 1, 100, 1000 and 10,000 (`clicks-sync.conf`, `clicks-async.conf`), of all
+            processes together. The machine did other work, too, so the time on the clock would mean
+            nothing; only ratios within a column should be read.""",
             ours=["anytime sweep --over batch=1,100,1000,10000 --config "
                   f"{FOLDER}/clicks-sync.conf"],
             runs=MEASURED, show=show_batches, verdict=judge_batches,
-            differences=["Five processes on one machine instead of five machines."]),
-    Section("A real file in Criteo's format", about="""The same program reads the original text
-            format, one line of 40 fields per example.""",
-            ours=["anytime train --model sparse-lr --data criteo:train.txt --workers 5"],
-            verdict=lambda _: (NOT_COMPARABLE, "The file is not available here.")),
+            differences=["Five processes on one machine instead of five machines; 50,000 examples "
+                         "instead of 100,000, of synthetic clicks."]),
+    Section("A file in Criteo's format", about="""The program reads the original text format, one
+            line of 40 fields per example. `make book` writes such a file: 40,000 lines for training
+            and 10,000 for testing, with counts, hexadecimal categories that are frequent or very
+            rare, missing fields, and clicks drawn from a logistic model of the fields.""",
+            runs=CRITEO, show=show_criteo, verdict=judge_criteo,
+            theirs=["# the assignment's programs, one process per machine, on Criteo's 23 files"],
+            differences=["The lines are made, not measured; categories are hashed to 2^18 features "
+                         "instead of numbered (33,762,578)."]),
 ]

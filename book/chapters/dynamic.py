@@ -153,7 +153,7 @@ def judge_one(_):
 
 # The published net.
 
-RESNET = ("--model", "book/nets/resnet18-28.net", "--data", "build/book/data/mnist-1000",
+RESNET = ("--model", "book/nets/resnet18-28.net", "--data", "build/book/data/mnist-400",
           "--eval-every", 0)
 RESNET_RUNS = {name: Run("simulate", "--config", f"{FOLDER}/dynamic-{name}.conf", *RESNET, "--lr",
                          0.0003125, "--lr-scale", "none", *DIVIDED[name]) for name in DIVIDED}
@@ -184,9 +184,9 @@ SECTIONS = [
             runs={name: divided(name) for name in DIVIDED}, show=show_divided,
             verdict=judge_divided, differences=SMALL_NET),
     Section("ResNet-18 with double division", about="""The published net, on 28x28 instead of
-            224x224 pixels and with 1000 samples per epoch.""",
+            224x224 pixels and with 400 samples per epoch.""",
             runs=RESNET_RUNS, show=show_resnet, verdict=judge_divided,
-            differences=["1000 samples per epoch, images of 28x28; 10 epochs; one seed."]),
+            differences=["400 samples per epoch, images of 28x28; 10 epochs; one seed."]),
     Section("Dynamic and static batches on two workers", about="""Published figure: accuracy over
             time on two GPUs. The published dynamic rule decreased its batch.""",
             theirs=["python3 main.py --world_size 2"], runs=TWO, show=show_two, verdict=judge_two,

@@ -24,6 +24,11 @@ at_ns at_clock_now(void)
     return in_use ? in_use() : read_clock(CLOCK_MONOTONIC);
 }
 
+at_ns at_clock_processor(void)
+{
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+}
+
 double at_clock_date(void)
 {
     return at_seconds(read_clock(CLOCK_REALTIME));

@@ -15,6 +15,9 @@ typedef at_ns at_clock(void);
  * machine again. */
 void at_clock_use(at_clock *clock);
 
+/* Processor time of all threads of this process so far. */
+at_ns at_clock_processor(void);
+
 /* Seconds since 1970, for time stamps in files; not for measuring durations. */
 double at_clock_date(void);
 

@@ -7,19 +7,19 @@
 #include <string.h>
 
 #include "cli/output.h"
+#include "cli/resource_table.h"
 #include "report/summary/table.h"
 
 enum {
     ROWS_ALL = 12, /* up to this many workers all have a row */
     ROWS_ENDS = 4, /* with more rows: only this many of the slowest and of the fastest */
-    COLUMNS_MAX = 9
+    COLUMNS = 7
 };
 
 /* One worker, or the sum of all. */
 typedef struct row {
     long long id, rounds, used, dropped;
     double    compute, sleep, idle; /* seconds */
-    double    cpu, memory;          /* seconds, bytes; NAN: not sampled */
 } row;
 
 static double real_at(const json_t *object, const char *key)
@@ -32,19 +32,16 @@ static long long whole_at(const json_t *object, const char *key)
     return (long long)json_integer_value(json_object_get(object, key));
 }
 
-static row read_row(const json_t *worker, const json_t *usage)
+static row read_row(const json_t *worker)
 {
     assert(json_is_object(worker));
-    bool is_sampled = json_is_object(usage);
     return (row){.id = whole_at(worker, "id"),
                  .rounds = whole_at(worker, "rounds"),
                  .used = whole_at(worker, "used"),
                  .dropped = whole_at(worker, "dropped"),
                  .compute = real_at(worker, "compute_seconds"),
                  .sleep = real_at(worker, "sleep_seconds"),
-                 .idle = real_at(worker, "idle_seconds") + real_at(worker, "send_seconds"),
-                 .cpu = is_sampled ? real_at(usage, "cpu_seconds") : NAN,
-                 .memory = is_sampled ? real_at(usage, "peak_bytes") : NAN};
+                 .idle = real_at(worker, "idle_seconds") + real_at(worker, "send_seconds")};
 }
 
 static row sum_of(const row *rows, size_t count)
@@ -57,9 +54,6 @@ static row sum_of(const row *rows, size_t count)
         sum.compute += rows[i].compute;
         sum.sleep += rows[i].sleep;
         sum.idle += rows[i].idle;
-        if (isnan(rows[i].cpu)) continue;
-        sum.cpu += rows[i].cpu;
-        sum.memory = fmax(sum.memory, rows[i].memory);
     }
     return sum;
 }
@@ -88,7 +82,7 @@ static void add_share(at_table *table, double part, double whole)
         at_table_add(table, " ");
 }
 
-static void add_row(at_table *table, const row *it, const char *name, bool has_usage)
+static void add_row(at_table *table, const row *it, const char *name)
 {
     double whole = it->compute + it->sleep + it->idle;
     at_table_add(table, "%s", name);
@@ -98,82 +92,72 @@ static void add_row(at_table *table, const row *it, const char *name, bool has_u
     add_share(table, it->compute, whole);
     add_share(table, it->sleep, whole);
     add_share(table, it->idle, whole);
-    if (!has_usage) return;
-    if (isnan(it->cpu)) { /* it ended before the first sample */
-        at_table_add(table, " ");
-        at_table_add(table, " ");
-        return;
-    }
-    at_table_add(table, "%.2f s", it->cpu);
-    at_table_add(table, "%.1f MB", it->memory / 1e6);
 }
 
-static void add_worker(at_table *table, const row *it, bool has_usage)
+static void add_worker(at_table *table, const row *it)
 {
     char name[32];
     snprintf(name, sizeof name, "%lld", it->id);
-    add_row(table, it, name, has_usage);
+    add_row(table, it, name);
 }
 
-static void add_gap(at_table *table, size_t count, bool has_usage)
+static void add_gap(at_table *table, size_t count)
 {
     assert(count > 0);
     at_table_add(table, ".. %zu more", count);
-    for (int i = 1; i < (has_usage ? COLUMNS_MAX : COLUMNS_MAX - 2); i++) at_table_add(table, " ");
+    for (int i = 1; i < COLUMNS; i++) at_table_add(table, " ");
 }
 
-static at_table *workers_table(row *rows, size_t count, bool has_usage)
+static at_table *workers_table(row *rows, size_t count)
 {
-    static const at_column columns[COLUMNS_MAX] = {
-        {"worker", AT_ALIGN_LEFT},   {"rounds", AT_ALIGN_RIGHT},    {"used", AT_ALIGN_RIGHT},
-        {"dropped", AT_ALIGN_RIGHT}, {"compute", AT_ALIGN_RIGHT},   {"sleep", AT_ALIGN_RIGHT},
-        {"idle", AT_ALIGN_RIGHT},    {"processor", AT_ALIGN_RIGHT}, {"memory", AT_ALIGN_RIGHT}};
+    static const at_column columns[COLUMNS] = {
+        {"worker", AT_ALIGN_LEFT},   {"rounds", AT_ALIGN_RIGHT},  {"used", AT_ALIGN_RIGHT},
+        {"dropped", AT_ALIGN_RIGHT}, {"compute", AT_ALIGN_RIGHT}, {"sleep", AT_ALIGN_RIGHT},
+        {"idle", AT_ALIGN_RIGHT}};
     row       all = sum_of(rows, count);
     bool      is_short = count > ROWS_ALL;
-    at_table *table = at_table_new(columns, has_usage ? COLUMNS_MAX : COLUMNS_MAX - 2);
+    at_table *table = at_table_new(columns, COLUMNS);
     if (!table) return NULL;
     if (is_short) qsort(rows, count, sizeof *rows, compare_slowness);
     for (size_t i = 0; i < count; i++) {
         bool is_middle = is_short && i >= ROWS_ENDS && i < count - ROWS_ENDS;
-        if (!is_middle) add_worker(table, &rows[i], has_usage);
-        if (is_middle && i == ROWS_ENDS) add_gap(table, count - 2 * ROWS_ENDS, has_usage);
+        if (!is_middle) add_worker(table, &rows[i]);
+        if (is_middle && i == ROWS_ENDS) add_gap(table, count - 2 * ROWS_ENDS);
     }
-    if (count > 1) add_row(table, &all, "all", has_usage);
+    if (count > 1) add_row(table, &all, "all");
     return table;
 }
 
 static at_err print_workers(const json_t *result, at_fail *fail)
 {
     const json_t *workers = json_object_get(result, "worker");
-    const json_t *usage = json_object_get(json_object_get(result, "resources"), "worker");
     size_t        count = json_array_size(workers);
     row          *rows = calloc(count + 1, sizeof *rows);
     if (!rows) return at_fail_memory_for(fail, "for a table");
-    for (size_t i = 0; i < count; i++)
-        rows[i] = read_row(json_array_get(workers, i), json_array_get(usage, i));
+    for (size_t i = 0; i < count; i++) rows[i] = read_row(json_array_get(workers, i));
     puts("");
     if (count > ROWS_ALL) puts("Slowest and fastest workers:");
-    at_err err = at_print_table_take(workers_table(rows, count, usage != NULL), fail);
+    at_err err = at_print_table_take(workers_table(rows, count), fail);
     puts("");
     free(rows);
     return err;
 }
 
-static void add_connection(at_table *table, const json_t *worker)
+static void add_connection(at_table *table, const json_t *worker, const json_t *link)
 {
-    const json_t *trip = json_object_get(worker, "round_trip_seconds");
-    const char   *host = json_string_value(json_object_get(worker, "host"));
+    const json_t *trip = json_object_get(link, "round_trip_seconds");
+    const char   *host = json_string_value(json_object_get(link, "host"));
     at_table_add(table, "%lld", whole_at(worker, "id"));
     at_table_add(table, "%s", host && *host ? host : " ");
-    at_table_add(table, "%s", json_string_value(json_object_get(worker, "address")));
+    at_table_add(table, "%s", json_string_value(json_object_get(link, "address")));
     at_table_add(table, "%lld", whole_at(worker, "incarnations"));
-    at_table_add(table, "%lld", whole_at(worker, "losses"));
+    at_table_add(table, "%lld", whole_at(link, "losses"));
     if (json_is_number(trip))
         at_table_add(table, "%.3f ms", 1e3 * json_number_value(trip));
     else
         at_table_add(table, " ");
-    at_table_add(table, "%.1f MB", real_at(worker, "sent_bytes") / 1e6);
-    at_table_add(table, "%.1f MB", real_at(worker, "received_bytes") / 1e6);
+    at_table_add(table, "%.1f MB", real_at(link, "sent_bytes") / 1e6);
+    at_table_add(table, "%.1f MB", real_at(link, "received_bytes") / 1e6);
 }
 
 /* Workers on other machines: from where they came, and how good their connections were. */
@@ -188,8 +172,9 @@ static at_err print_connections(const json_t *result, at_fail *fail)
     at_table     *table = at_table_new(columns, sizeof columns / sizeof *columns);
     json_array_foreach(workers, i, worker)
     {
-        if (!table || !json_is_string(json_object_get(worker, "address"))) continue;
-        if (++count <= ROWS_ALL) add_connection(table, worker);
+        const json_t *link = json_object_get(worker, "connection");
+        if (!table || !link) continue;
+        if (++count <= ROWS_ALL) add_connection(table, worker, link);
     }
     if (count == 0) {
         at_table_free(table);
@@ -199,6 +184,18 @@ static at_err print_connections(const json_t *result, at_fail *fail)
     if (count > ROWS_ALL) printf(".. %zu more in result.json\n", count - ROWS_ALL);
     puts("");
     return err;
+}
+
+/* What the processes used, where that was sampled or counted. */
+static at_err print_resources(const json_t *result, at_fail *fail)
+{
+    json_t *runs = json_pack("[{s:o}]", "resources", at_resources_of(result));
+    bool    known = at_resources_known(runs);
+    json_decref(runs);
+    if (!known) return AT_OK;
+    AT_TRY(at_print_table_take(at_resource_table(result), fail));
+    puts("");
+    return AT_OK;
 }
 
 static bool is_virtual(const json_t *result)
@@ -246,6 +243,7 @@ at_err at_summary_print(const json_t *result, const char *folder, bool brief, at
     print_totals(result);
     at_err err = brief ? AT_OK : print_workers(result, fail);
     if (!err && !brief) err = print_connections(result, fail);
+    if (!err && !brief) err = print_resources(result, fail);
     printf("written to %s\n", folder);
     return err;
 }

@@ -54,27 +54,28 @@ class Looks(net.TestCase):
             self.assertEqual(row["host"], re.sub(r"[^\w.:-]", "?", here))
             self.assertRegex(row["address"], r"^127\.0\.0\.1:\d+$")
         used = [row for row in ended.result["worker"] if row["incarnations"]]
-        self.assertEqual(sorted(row["losses"] for row in used), [0, 1])
-        for row in used:
-            self.assertGreater(row["sent_bytes"], 0)
-            self.assertGreater(row["received_bytes"], 0)
+        links = [row["connection"] for row in used]
+        self.assertEqual(sorted(link["losses"] for link in links), [0, 1])
+        for link in links:
+            self.assertGreater(link["sent_bytes"], 0)
+            self.assertGreater(link["received_bytes"], 0)
         if platform.system() == "Linux":
-            self.assertTrue(any(row["round_trip_seconds"] for row in used), used)
+            self.assertTrue(any(link["round_trip_seconds"] for link in links), links)
         self.check_messages(ended, used)
         table = ended.table("link_stats.csv")
         self.assertEqual({row["worker"] for row in table}, {"1", "2"})
         self.assertEqual(len({row["address"] for row in table}), 3)
         shown = self.anytime("show", ended.folder).out
         self.assertIn("round trip", shown)
-        self.assertIn(used[0]["address"], shown)
+        self.assertIn(links[0]["address"], shown)
         self.check_page(ended, used)
 
     def check_messages(self, ended, used):
         """Vectors are most of what is sent, and nobody counts less than they have."""
         messages = ended.result["messages"]
-        self.assertGreaterEqual(sum(row["sent_bytes"] for row in used),
+        self.assertGreaterEqual(sum(row["connection"]["sent_bytes"] for row in used),
                                 messages["to_workers_bytes"])
-        self.assertGreaterEqual(sum(row["received_bytes"] for row in used),
+        self.assertGreaterEqual(sum(row["connection"]["received_bytes"] for row in used),
                                 messages["to_hub_bytes"])
 
     def check_page(self, ended, used):
@@ -83,9 +84,9 @@ class Looks(net.TestCase):
         links = {link["id"]: link for link in story["network"]["links"]}
         for row in used:
             link = links[row["id"]]
-            self.assertEqual(link["sent"], row["sent_bytes"])
+            self.assertEqual(link["sent"], row["connection"]["sent_bytes"])
             self.assertEqual(link["joins"], row["incarnations"])
-            self.assertEqual(link["losses"], row["losses"])
+            self.assertEqual(link["losses"], row["connection"]["losses"])
         counts = story["network"]["present"]["workers"]["mean"]
         self.assertEqual(max(counts), 2)
         self.assertIn(1, counts[2:])

@@ -48,7 +48,8 @@ class Spot(net.TestCase):
         joins = sum(change for change in changes if change > 0)
         losses = -sum(change for change in changes if change < 0)
         self.assertEqual(sum(row["incarnations"] for row in rows), joins)
-        self.assertEqual(sum(row.get("losses", 0) for row in rows), losses)
+        self.assertEqual(sum(row["connection"]["losses"] for row in rows
+                             if "connection" in row), losses)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/resource_table.h"
 #include "cli/verbs/compare.h"
 #include "record/sinks/sinks.h"
 
@@ -79,6 +80,7 @@ at_err at_compare_add(at_compare *compare, at_entry *entry, const json_t *result
         json_object_set_new(run, at_measure_name[m],
                             at_measure_json((at_measure)m, entry->value[m][i]));
     }
+    json_object_set_new(run, "resources", at_resources_of(result));
     if (json_array_append_new(entry->runs, run)) return at_fail_memory(fail);
     entry->run_count++;
     return AT_OK;
@@ -291,6 +293,28 @@ static void print_best(const at_compare *compare)
                top);
 }
 
+/* Under the findings: what the strategies used, where that is known. */
+static at_err print_resources(const at_compare *compare, at_fail *fail)
+{
+    const char   **label = calloc(compare->entries, sizeof *label);
+    const json_t **runs = calloc(compare->entries, sizeof(json_t *));
+    bool           known = false;
+    at_err         err = label && runs ? AT_OK : at_fail_memory(fail);
+    for (uint32_t i = 0; i < compare->entries && !err; i++) {
+        label[i] = compare->entry[i].label;
+        runs[i] = compare->entry[i].runs;
+        known = known || at_resources_known(runs[i]);
+    }
+    if (!err && known) printf("\n");
+    if (!err && known)
+        err = at_print_table_take(at_resources_table(is_sweep(compare) ? "value" : "strategy",
+                                                     label, runs, compare->entries),
+                                  fail);
+    free(label);
+    free(runs);
+    return err;
+}
+
 at_err at_compare_print(const at_compare *compare, at_fail *fail)
 {
     char finding[AT_FINDING_SIZE];
@@ -307,7 +331,7 @@ at_err at_compare_print(const at_compare *compare, at_fail *fail)
     else
         printf("%s and [ ]: 95 %% confidence intervals over %u repeats\n",
                at_console_is_ascii() ? "+-" : "±", compare->entry->run_count);
-    return AT_OK;
+    return print_resources(compare, fail);
 }
 
 /* ---- compare.json -------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/resource_table.h"
 #include "cli/run_names.h"
 #include "cli/verbs/compare.h"
 #include "cli/verbs/verbs.h"
@@ -123,6 +124,7 @@ static json_t *report_json(const run_set *set)
         for (int m = 0; m < AT_MEASURE_COUNT; m++)
             json_object_set_new(one, at_measure_name[m],
                                 at_measure_json((at_measure)m, set->runs[i].value[m]));
+        json_object_set_new(one, "resources", at_resources_of(set->runs[i].result));
         json_array_append_new(runs, one);
     }
     json_object_set_new(root, "anytime", json_string(ANYTIME_VERSION));
@@ -198,6 +200,25 @@ static at_table *runs_table(const run_set *set)
     return table;
 }
 
+/* What the processes of the runs used; *table is NULL if nothing is known of any. */
+static at_err resources_table(const run_set *set, at_table **table, at_fail *fail)
+{
+    const char   *label[AT_WORDS_MAX];
+    const json_t *runs[AT_WORDS_MAX];
+    json_t       *all = json_array();
+    bool          known = false;
+    for (uint32_t i = 0; i < set->count; i++) {
+        json_t *one = json_pack("[{s:o}]", "resources", at_resources_of(set->runs[i].result));
+        label[i] = set->runs[i].label;
+        runs[i] = one;
+        known = known || at_resources_known(one);
+        json_array_append_new(all, one);
+    }
+    *table = known ? at_resources_table("run", label, runs, set->count) : NULL;
+    json_decref(all);
+    return known && !*table ? at_fail_memory(fail) : AT_OK;
+}
+
 /* ---- page, table and traces ----------------------------------------------------------------- */
 
 static at_err path_in(const run_set *set, const char *name, char *path, size_t size, at_fail *fail)
@@ -249,6 +270,7 @@ static at_err add_run(json_t *runs, const recorded_run *run, const at_run_summar
     json_t *one = json_pack("{s:o, s:o}", "story", summary, "result", result);
     json_object_set_new(one, "label", at_json_text(run->label));
     json_object_set_new(one, "folder", at_json_text(run->folder));
+    json_object_set_new(one, "resources", at_resources_of(run->result));
     json_array_append_new(runs, one);
     return AT_OK;
 }
@@ -281,6 +303,12 @@ static at_err write_markdown(const run_set *set, at_fail *fail)
     fprintf(file, "**%s**\n\n", title);
     at_err err = at_table_print_markdown(table, file, fail);
     at_table_free(table);
+    if (!err) err = resources_table(set, &table, fail);
+    if (!err && table) {
+        fputs("\nResources:\n\n", file);
+        err = at_table_print_markdown(table, file, fail);
+        at_table_free(table);
+    }
     at_err closed = at_file_close(file, path, err ? NULL : fail);
     return err ? err : closed;
 }
@@ -329,7 +357,12 @@ static at_err write_page(const run_set *set, at_fail *fail)
 static at_err print_runs(const run_set *set, at_fail *fail)
 {
     if (set->parsed->settings.json) return at_print_json_take(report_json(set), fail);
-    return at_print_table_take(runs_table(set), fail);
+    at_table *resources;
+    AT_TRY(at_print_table_take(runs_table(set), fail));
+    AT_TRY(resources_table(set, &resources, fail));
+    if (!resources) return AT_OK;
+    printf("\n");
+    return at_print_table_take(resources, fail);
 }
 
 static void print_files(const run_set *set, const char *plots)

@@ -46,6 +46,7 @@
             this.workers = new A.Workers();
             this.network = new A.Network();
             this.ledger = new A.Ledger();
+            this.resourceTable = new A.ResourceTable();
             this.settings = new A.Settings();
             this.events = new A.Events();
             this.build(root);
@@ -100,6 +101,7 @@
             this.resourceSection = section(
                 "resources",
                 "Resource usage",
+                this.resourceTable.element,
                 A.el(
                     "div",
                     { class: "grid" },
@@ -151,6 +153,7 @@
             this.updateHistograms(series);
             this.ledger.update(runs, groups);
             this.settings.update(runs);
+            this.hasResources = this.resourceTable.update(groups);
             this.updateChosen();
             this.curveSection.hidden = this.curves.every((chart) => chart.element.hidden);
             this.updateNav();
@@ -234,7 +237,7 @@
         updateChosen() {
             const summary = (this.runs[this.chosen] || {}).summary;
             this.workerSection.hidden = !summary || !summary.workers;
-            this.resourceSection.hidden = !summary || !summary.usage;
+            this.resourceSection.hidden = !this.hasResources && !(summary || {}).usage;
             this.events.element.hidden = !summary;
             this.network.update(summary);
             if (!summary) return;

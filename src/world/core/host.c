@@ -33,7 +33,10 @@ at_err at_host_init(at_host *host, const at_plan *plan, at_recorder *recorder, a
     assert(host->out.actions);
     for (int i = 0; i < AT_TIMER_COUNT; i++) host->timer[i] = AT_NEVER;
     host->sampling.due = AT_NEVER;
-    return AT_OK;
+    if (plan->workers_max > AT_WORKERS_LISTED) return AT_OK;
+    host->exchanged = calloc(plan->workers_max, sizeof *host->exchanged);
+    host->version_read = calloc(plan->workers_max, sizeof *host->version_read);
+    return host->exchanged && host->version_read ? AT_OK : at_fail_memory(fail);
 }
 
 void at_host_deinit(at_host *host)
@@ -41,6 +44,8 @@ void at_host_deinit(at_host *host)
     at_arena_deinit(&host->arena);
     free(host->sampling.pid);
     free(host->last_state);
+    free(host->exchanged);
+    free(host->version_read);
     *host = (at_host){0};
 }
 
@@ -94,6 +99,51 @@ uint64_t at_resume_drawn(const at_host *host, at_node worker)
     assert(worker <= host->hub->plan->workers_max);
     const at_member *member = &host->hub->member[worker - 1];
     return member->used + member->dropped;
+}
+
+/* ---- traffic --------------------------------------------------------------------------------- */
+
+void at_host_count_sent(at_host *host, at_node worker, uint64_t bytes)
+{
+    assert(worker >= 1 && worker <= host->hub->plan->workers_max);
+    host->traffic.to_workers += bytes;
+    if (host->exchanged) host->exchanged[worker - 1].to_workers += bytes;
+}
+
+void at_host_count_received(at_host *host, at_node worker, uint64_t bytes)
+{
+    assert(worker >= 1 && worker <= host->hub->plan->workers_max);
+    host->traffic.to_hub += bytes;
+    if (host->exchanged) host->exchanged[worker - 1].to_hub += bytes;
+}
+
+/* Where workers own or update the parameters, nothing is handed over. */
+static bool hands_over(const at_host *host)
+{
+    const at_mix_rule *mix = host->hub->plan->mix;
+    bool               alone = mix->updates_by_workers || mix->updates_in_place;
+    return host->version_read && !alone && !mix->owned_by_workers && !host->task->timing_only;
+}
+
+void at_host_count_shared(at_host *host, at_node worker, const at_work *work)
+{
+    assert(worker >= 1 && worker <= host->hub->plan->workers_max);
+    if (!hands_over(host) || work->samples == 0) return;
+    uint64_t  bytes = (uint64_t)at_task_message(host->task, work->samples);
+    uint64_t *read = &host->version_read[worker - 1];
+    bool      is_new = *read != work->version + 1;
+    *read = work->version + 1;
+    if (is_new || host->task->sparse) at_host_count_sent(host, worker, bytes);
+    if (!work->abandoned) at_host_count_received(host, worker, bytes);
+}
+
+/* A copy for the result; NULL when there is none, or no memory for it. */
+static at_traffic *copy_exchanged(const at_host *host)
+{
+    size_t      count = host->hub->plan->workers_max;
+    at_traffic *copy = host->exchanged ? calloc(count, sizeof *copy) : NULL;
+    if (copy) memcpy(copy, host->exchanged, count * sizeof *copy);
+    return copy;
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -544,6 +594,7 @@ void at_host_outcome(const at_host *host, at_outcome *outcome)
                             .trace = hub->trace,
                             .end = hub->end,
                             .traffic = host->traffic,
+                            .exchanged = copy_exchanged(host),
                             .switched = hub->switched,
                             .switched_at = hub->switched_at,
                             .evaluations_skipped = hub->evaluations_skipped};

@@ -86,7 +86,9 @@ typedef struct at_host {
     at_ns             stopped;        /* how long this process has been stopped, see at_host_now */
     at_ns             seen;           /* the machine's clock when it was last read for that */
     char              last_lost[160]; /* see at_outcome */
-    at_traffic        traffic;        /* counted by the world */
+    at_traffic        traffic;        /* counted by the world with at_host_count_.. */
+    at_traffic       *exchanged;      /* the same with each worker; NULL: too many of them */
+    uint64_t         *version_read;   /* in shared memory, by each worker; 1 + version, 0: none */
     char              nonfinite[AT_NONFINITE_TEXT]; /* the last report that was not finite */
     uint64_t          nonfinite_count;              /* of such reports */
     const at_task    *task;                         /* NULL: not known */
@@ -143,6 +145,16 @@ void at_host_reap(at_host *host, at_ns now);
 
 /* Time of the next timer; AT_NEVER: none is set. */
 at_ns at_host_due(const at_host *host);
+
+/* ---- traffic --------------------------------------------------------------------------------- */
+
+/* Parameters were sent to a worker, or a gradient came from it. */
+void at_host_count_sent(at_host *host, at_node worker, uint64_t bytes);
+void at_host_count_received(at_host *host, at_node worker, uint64_t bytes);
+
+/* The same for a report in shared memory: its gradient, and the parameters it was computed with if
+ * the worker had not read them before. */
+void at_host_count_shared(at_host *host, at_node worker, const at_work *work);
 
 /* ---- record ---------------------------------------------------------------------------------- */
 

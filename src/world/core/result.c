@@ -121,16 +121,29 @@ static json_t *round_trip(at_ns time)
     return number(time > 0 ? at_seconds(time) : NAN);
 }
 
-static void add_link(json_t *row, const at_link_tally *link)
+/* The hub's side of the connections to a worker on another machine. */
+static json_t *connection(const at_link_tally *link)
 {
-    json_object_set_new(row, "host", json_string(link->last.host));
-    json_object_set_new(row, "address", json_string(link->last.address));
-    json_object_set_new(row, "losses", whole(link->losses));
-    json_object_set_new(row, "round_trip_seconds", round_trip(link->last.round_trip_ns));
-    json_object_set_new(row, "round_trip_seconds_min", round_trip(link->round_trip_ns_min));
-    json_object_set_new(row, "sent_bytes", whole(link->sent_bytes));
-    json_object_set_new(row, "received_bytes", whole(link->received_bytes));
-    json_object_set_new(row, "resent_packets", whole(link->resent_packets));
+    json_t *it = json_object();
+    json_object_set_new(it, "host", json_string(link->last.host));
+    json_object_set_new(it, "address", json_string(link->last.address));
+    json_object_set_new(it, "losses", whole(link->losses));
+    json_object_set_new(it, "round_trip_seconds", round_trip(link->last.round_trip_ns));
+    json_object_set_new(it, "round_trip_seconds_min", round_trip(link->round_trip_ns_min));
+    json_object_set_new(it, "sent_bytes", whole(link->sent_bytes));
+    json_object_set_new(it, "received_bytes", whole(link->received_bytes));
+    json_object_set_new(it, "resent_packets", whole(link->resent_packets));
+    return it;
+}
+
+/* Bytes that a worker exchanged with the hub; null where there was nothing to exchange. */
+static void add_exchanged(json_t *row, const at_outcome *outcome, uint32_t i)
+{
+    const at_traffic *all = &outcome->traffic;
+    bool              known = outcome->exchanged && all->to_hub + all->to_workers > 0;
+    at_traffic        own = known ? outcome->exchanged[i] : (at_traffic){0};
+    json_object_set_new(row, "sent_bytes", known ? whole(own.to_hub) : json_null());
+    json_object_set_new(row, "received_bytes", known ? whole(own.to_workers) : json_null());
 }
 
 static json_t *worker_row(const at_result_facts *f, uint32_t i)
@@ -151,7 +164,8 @@ static json_t *worker_row(const at_result_facts *f, uint32_t i)
     json_object_set_new(row, "idle_seconds", number(at_seconds(w->idle_ns)));
     json_object_set_new(row, "send_seconds", number(at_seconds(w->send_ns)));
     json_object_set_new(row, "state", json_string(w->state));
-    if (has_link(f, i)) add_link(row, &f->tally->link[i]);
+    if (has_link(f, i)) json_object_set_new(row, "connection", connection(&f->tally->link[i]));
+    add_exchanged(row, f->outcome, i);
     return row;
 }
 

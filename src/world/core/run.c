@@ -724,6 +724,7 @@ at_err at_run(const at_run_options *options, json_t **result, at_fail *fail)
     free(r.outcome.params);
     free(r.outcome.drawn);
     free(r.outcome.lost);
+    free(r.outcome.exchanged);
     return err;
 }
 

@@ -85,12 +85,13 @@ typedef struct at_lost_round {
     uint64_t round, samples;
 } at_lost_round;
 
-/* Bytes of the parameters and gradients that a hub has sent and received, after compression. */
+/* Bytes of the parameters and gradients that a hub has sent and received, after compression; those
+ * that pass through shared memory count, too. */
 typedef struct at_traffic {
     uint64_t to_workers, to_hub;
 } at_traffic;
 
-/* Results of a world; the caller frees the three arrays. */
+/* Results of a world; the caller frees the four arrays. */
 typedef struct at_outcome {
     float         *params; /* final parameters */
     size_t         floats; /* their number; 0 when only time was simulated */
@@ -101,6 +102,7 @@ typedef struct at_outcome {
     uint64_t       switched_at; /* .. after this step */
     at_end         end;
     at_traffic     traffic;
+    at_traffic    *exchanged;              /* with each worker since this process began, or NULL */
     uint64_t      *drawn;                  /* samples drawn by each worker, as it counted them */
     at_target_hit  target[AT_TARGETS_MAX]; /* times since the first order */
     char           engine[32];             /* engine of the workers */

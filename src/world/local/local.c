@@ -225,6 +225,7 @@ static void deliver(local *l, at_node id, const at_report *report)
     l->reported = true;
     l->process[id - 1].failed = false;
     at_supervisor_well(l->supervisor, id - 1);
+    at_host_count_shared(&l->host, id, &report->work);
     if (!l->host.finished) at_host_event(&l->host, &event, NULL);
 }
 

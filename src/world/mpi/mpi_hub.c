@@ -90,14 +90,12 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
     return (const float *)(const void *)(peer->inbox + AT_REPORT_MESSAGE_HEAD);
 }
 
-/* The sender counts from the start of this process. */
 static void count_sent(void *self, at_snapshot *snapshot)
 {
     at_mpi_hub *h = self;
     (void)snapshot;
-    assert(h->sender.sent >= h->sent_counted);
-    h->host.traffic.to_workers += h->sender.sent - h->sent_counted;
-    h->sent_counted = h->sender.sent;
+    for (at_node i = 1; i <= h->workers; i++)
+        at_host_count_sent(&h->host, i, at_param_sender_count(&h->sender, i));
 }
 
 /* ---- loop ------------------------------------------------------------------------------------ */

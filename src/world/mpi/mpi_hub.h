@@ -91,8 +91,7 @@ struct at_mpi_hub {
     at_backoff              backoff;
     at_listening_clock      clock;
     at_ns                   watched_at;
-    at_ns                   looped_at;    /* when the last turn of the loop looked at timers */
-    uint64_t                sent_counted; /* by the host, of what the sender has sent */
+    at_ns                   looped_at; /* when the last turn of the loop looked at timers */
     uint64_t                part[AT_JOB_PARTS]; /* what all ranks must agree on */
     char                    host_name[AT_HOST_NAME_SIZE];
     char                    engine[AT_ENGINE_NAME_SIZE];

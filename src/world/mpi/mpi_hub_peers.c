@@ -141,7 +141,7 @@ static void receive_report(at_mpi_hub *h, at_node worker, const at_mpi_done *don
     peer->has_report = true;
     peer->sequence = peer->report.report.sequence;
     peer->counted += peer->report.report.work.samples;
-    h->host.traffic.to_hub += peer->report.floats * AT_MESSAGE_UNIT;
+    at_host_count_received(&h->host, worker, peer->report.floats * AT_MESSAGE_UNIT);
     if (peer->report.report.work.samples > 0)
         at_param_sender_used(&h->sender, worker, peer->report.report.work.version);
     if (peer->report.drawn > peer->drawn) peer->drawn = peer->report.drawn;

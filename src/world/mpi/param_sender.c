@@ -224,7 +224,7 @@ static void send_params(at_param_sender *sender, at_node worker)
     receiver->channel[channel].buffer = buffer;
     receiver->version = buffer->version;
     receiver->wants = false;
-    sender->sent += buffer->vector;
+    receiver->sent += buffer->vector;
     send(sender, worker, channel, buffer->bytes,
          AT_HUB_MESSAGE_HEAD + buffer->vector + buffer->orders * AT_ORDER_MESSAGE);
 }
@@ -320,6 +320,14 @@ at_node at_param_sender_done(at_param_sender *sender, uint32_t call)
         channel->buffer = NULL;
     }
     return index / AT_MPI_CHANNELS + 1;
+}
+
+uint64_t at_param_sender_count(at_param_sender *sender, at_node worker)
+{
+    at_param_receiver *receiver = receiver_of(sender, worker);
+    uint64_t           sent = receiver->sent;
+    receiver->sent = 0;
+    return sent;
 }
 
 bool at_param_sender_idle(const at_param_sender *sender, at_node worker)

@@ -54,6 +54,7 @@ typedef struct at_param_receiver {
     bool           ordered; /* `order` is to be sent */
     at_order       order;
     at_ns          sent_at; /* time of the last message */
+    uint64_t       sent;    /* bytes of parameters since at_param_sender_count */
     at_mpi_channel channel[AT_MPI_CHANNELS];
 } at_param_receiver;
 
@@ -62,8 +63,7 @@ typedef struct at_param_sender {
     uint32_t           first_call; /* of workers x AT_MPI_CHANNELS */
     uint32_t           workers;
     at_packing         packing;
-    uint64_t           sent; /* bytes of parameters so far */
-    at_param_buffer    own;  /* the hub's own vector */
+    at_param_buffer    own; /* the hub's own vector */
     bool               in_place;
     at_row_changes     changes; /* of sparse models */
     at_param_buffer   *buffer;  /* copies; bytes NULL: not allocated yet */
@@ -118,6 +118,9 @@ bool at_param_sender_message(at_param_sender *sender, at_node worker, const at_h
 
 /* A call of the sender has ended. Returns the worker it was to. */
 at_node at_param_sender_done(at_param_sender *sender, uint32_t call);
+
+/* Bytes of parameters sent to a worker since the last call. */
+uint64_t at_param_sender_count(at_param_sender *sender, at_node worker);
 
 /* True when the worker has received everything that was sent to it. */
 bool at_param_sender_idle(const at_param_sender *sender, at_node worker);

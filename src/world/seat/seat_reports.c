@@ -114,8 +114,10 @@ static void deliver(at_seat_world *w, at_node id, const at_report *report)
                       &event.as.report.work);
     w->round_ns += (report->work.sleep_ns + report->work.compute_ns - w->round_ns) / 4;
     if (c->guest->remote.link) {
-        w->host.traffic.to_hub += c->guest->remote.received - c->received;
+        at_host_count_received(&w->host, id, c->guest->remote.received - c->received);
         c->received = c->guest->remote.received;
+    } else {
+        at_host_count_shared(&w->host, id, &report->work);
     }
     c->reported = true;
     c->grace = 0;

@@ -77,7 +77,7 @@ static void tell_remote(at_seat_world *w)
         if (!g || !g->remote.link || g->hung_up) continue;
         uint64_t before = g->remote.sent;
         if (at_remote_tell(&g->remote, &view, &fail)) g->hung_up = true;
-        w->host.traffic.to_workers += g->remote.sent - before;
+        at_host_count_sent(&w->host, i + 1, g->remote.sent - before);
     }
 }
 

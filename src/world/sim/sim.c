@@ -182,7 +182,8 @@ static void send_params(at_sim *sim, at_node worker, at_sim_kind kind, const at_
     if (own && arrives < sim->averaged) arrives = sim->averaged;
     if (!leave && sim->net.allreduce != AT_ALLREDUCE_NONE && sim->host.hub->version > 0)
         arrives += at_sim_net_allreduce(&sim->net, sim->host.hub->present, bytes);
-    if (sim->net.allreduce == AT_ALLREDUCE_NONE) sim->host.traffic.to_workers += (uint64_t)bytes;
+    if (sim->net.allreduce == AT_ALLREDUCE_NONE)
+        at_host_count_sent(&sim->host, worker, (uint64_t)bytes);
     at_heap_entry *entry = at_sim_at(sim, arrives, kind, worker);
     assert(kind == AT_SIM_ORDER || kind == AT_SIM_PARAMS);
     assert((kind == AT_SIM_ORDER) == (order != NULL));

@@ -240,7 +240,8 @@ static void transmit(at_sim *sim, at_sim_worker *w, at_report *report)
         entry->report = report;
     else
         at_pool_give(&sim->reports, report);
-    if (sim->net.allreduce == AT_ALLREDUCE_NONE) sim->host.traffic.to_hub += (uint64_t)bytes;
+    if (sim->net.allreduce == AT_ALLREDUCE_NONE)
+        at_host_count_received(&sim->host, w->machine.id, (uint64_t)bytes);
     w->late = 0;
     w->in_flight = true;
     w->idle_since = sim->now;

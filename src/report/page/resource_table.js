@@ -1,0 +1,59 @@
+/* resource_table.js - the table of the section "Resource usage": what the processes of each run
+ * used. `resources` of a run: {hub, worker, evaluator}, each with the keys below; see
+ * src/cli/resource_table.h. */
+"use strict";
+
+(function (A) {
+    const { seconds, percent, bytes } = A.format;
+
+    /* Columns: heading, key, format. */
+    const COLUMNS = [
+        ["processor", "cpu_seconds", seconds],
+        ["of a core", "cpu_share", percent],
+        ["memory", "peak_bytes", bytes],
+        ["sent", "sent_bytes", bytes],
+        ["received", "received_bytes", bytes],
+        ["disk read", "read_bytes", bytes],
+        ["written", "write_bytes", bytes],
+    ];
+    const PROCESSES = [
+        ["hub", "hub"],
+        ["worker", "worker (mean)"],
+        ["evaluator", "evaluator"],
+    ];
+
+    const isKnown = (process) => process && COLUMNS.some(([, key]) => A.known(process[key]));
+
+    A.ResourceTable = class {
+        constructor() {
+            this.element = A.el("div", { class: "card wide" });
+        }
+
+        /** True if there is anything to show. */
+        update(groups) {
+            const rows = groups.flatMap((group) =>
+                group.runs.flatMap((run) => rowsOf(run, group.index)),
+            );
+            const heads = ["run", "process", ...COLUMNS.map(([head]) => head)];
+            A.fill(this.element, A.table(heads, rows, { class: "close" }));
+            this.element.hidden = !rows.length;
+            return rows.length > 0;
+        }
+    };
+
+    function rowsOf(run, index) {
+        const resources = run.resources || {};
+        return PROCESSES.filter(([key]) => isKnown(resources[key])).map(([key, name]) =>
+            A.el(
+                "tr",
+                {},
+                A.el("th", { scope: "row" }, A.el("span", {}, A.chip(index), run.label)),
+                A.cell(name),
+                COLUMNS.map(([, field, format]) => {
+                    const value = resources[key][field];
+                    return A.cell(A.known(value) ? format(value) : "–", "number");
+                }),
+            ),
+        );
+    }
+})(Anytime);
