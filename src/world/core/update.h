@@ -36,6 +36,7 @@ typedef struct at_learning {
     size_t                   trained; /* floats before the running statistics */
     bool                     sparse;  /* gradients are at_pairs of at most slot_floats floats */
     bool   updates_in_place;          /* workers update the parameters, the hub only counts */
+    float *shared_state;              /* .. and this state of the optimizer; NULL: it has none */
     size_t slot_floats;
     /* Workers make local steps with these settings and report changes of parameters, which the
      * outer rule of the plan combines; then `optim` only says which state that rule keeps. Both
