@@ -281,8 +281,17 @@ static at_err resolve_shard(const at_settings *s, const at_plan *plan, at_shard_
                        "--shard %s and --deal global contradict each other", s->shard);
 }
 
-static at_err load_sparse(const at_task_net_options *o, const at_plan *plan, at_task *task,
-                          at_fail *fail)
+/* Where the sums of squares start that hogwild workers share; 0: this optimizer has none. */
+static float squares_start(const char *optimizer)
+{
+    const at_optim *optim;
+    double          number[AT_OPTIM_NUMBERS_MAX];
+    if (!optimizer || at_optim_parse(optimizer, &optim, number, NULL)) return 0;
+    return strcmp(optim->name, "adagrad") == 0 ? optim->state_start : 0;
+}
+
+static at_err load_sparse(const at_settings *s, const at_task_net_options *o, const at_plan *plan,
+                          at_task *task, at_fail *fail)
 {
     if (o->smoothing > 0)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --model softmax",
@@ -292,6 +301,7 @@ static at_err load_sparse(const at_task_net_options *o, const at_plan *plan, at_
                                      .micro_batch = o->micro_batch,
                                      .samples_max = at_plan_samples_max(plan),
                                      .updates_in_place = plan->mix->updates_in_place,
+                                     .squares_start = squares_start(s->optimizer),
                                      .init = o->init,
                                      .eval_size = o->eval_size};
     return at_task_sparse(&sparse, task, fail);
@@ -303,8 +313,8 @@ static at_err load_model(const at_settings *s, const at_plan *plan, at_task_net_
     at_loading_line line;
     at_loading_line_init(&line, s->data, s->quiet);
     o->feed.read_options.progress = &line.loading;
-    at_err err =
-        at_task_is_sparse(s->model) ? load_sparse(o, plan, task, fail) : at_task_net(o, task, fail);
+    at_err err = at_task_is_sparse(s->model) ? load_sparse(s, o, plan, task, fail)
+                                             : at_task_net(o, task, fail);
     at_loading_line_end(&line);
     return err;
 }

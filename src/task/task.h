@@ -67,6 +67,7 @@ typedef struct at_task {
     bool   sparse;
     size_t slot_floats;
     size_t slot_likely;  /* the part that is usually touched */
+    float *shared_state; /* of the optimizer, which `descend` updates too; NULL: none */
     double sample_bytes; /* sparse: bytes that a sample adds to a message, in both directions */
 
     /* Hyperparameters by range of the flat vector; NULL: the same for all of it. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Updates by all workers or by several hubs give the bits of one hub; a process that dies in the
-middle of a slice costs only time."""
+"""Updates by all workers, by several hubs, or by a hub that its workers help give the bits of one
+process; a process that dies in the middle of a slice costs only time."""
 import os
 import random
 import signal
@@ -53,6 +53,16 @@ class Bits(support.TestCase):
         self.assert_all_same(*support.SMALL, "--workers", 3)
         self.assert_all_same(*WIDE, "--workers", 1, "--optimizer", "adam")
 
+    def test_a_hub_that_workers_help_gives_the_bits_of_virtual_time(self):
+        """Vectors of more than 1 MB: gradients are summed as they arrive, and waiting workers take
+        a part of the update."""
+        for arguments in ((), ("--clip", "0.1"), ("--strategy", "noise"),
+                          ("--straggler", "speed:1,1,1,3")):
+            with self.subTest(arguments=arguments):
+                large = (*Deaths.HEAVY, "--workers", 4, "--batch", 4, *arguments)
+                self.assertEqual(*(self.hashes(*large, "--world", world)
+                                   for world in ("local", "sim")))
+
     def test_nets_with_batch_norm_give_the_same_bits(self):
         net = self.folder / "norms.net"
         net.write_text("conv 3x3x16 bias=no\nbn\nrelu\nbasic 32 stride=2\nbasic 64 stride=2\n"
@@ -83,8 +93,14 @@ class Deaths(support.TestCase):
     HEAVY = ("--data", "synthetic:200,400,10", "--model", "mlp:1000,500", "--batch", "1",
              "--optimizer", "adam", "--eval-every", 0)
 
-    def test_workers_killed_under_all_reduce_cost_only_unfinished_rounds(self):
-        run = self.start(*self.HEAVY, *QUIET, *LONG, "--workers", 4, "--topology", "allreduce")
+    def test_workers_killed_in_an_update_cost_only_unfinished_rounds(self):
+        for topology in ("allreduce", "hub"):
+            with self.subTest(topology=topology):
+                self.kill_workers(*self.HEAVY, *QUIET, *LONG, "--workers", 4, "--topology",
+                                  topology)
+
+    def kill_workers(self, *arguments):
+        run = self.start(*arguments)
         chance, kills = random.Random(1), 0
         for _ in range(5):
             run.wait_working()

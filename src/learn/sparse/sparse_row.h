@@ -16,6 +16,16 @@ enum {
     AT_ROW_SMALL = 1 << 13, /* weights that fit the L1 cache */
 };
 
+/* Prefetches the numbers of a vector that one of the next rows after row n of the list needs. */
+static inline void at_row_prefetch_weights(const at_csr *rows, const at_csr_list *list,
+                                           const float *w, uint32_t n)
+{
+    if (n + AT_ROW_WEIGHTS >= list->count + list->ahead) return;
+    uint64_t row = list->row[n + AT_ROW_WEIGHTS], end = rows->starts[row + 1];
+    for (uint64_t k = rows->starts[row]; k < end; k++)
+        __builtin_prefetch(w + rows->indices[k], 0, AT_ROW_NEAR);
+}
+
 /* Prefetches for the rows after row n of the list: farthest ahead the starts of rows, then indices
  * and values, then weights, because each needs the one before. */
 static inline void at_row_prefetch(const at_csr *rows, const at_csr_list *list, const float *w,
@@ -36,10 +46,7 @@ static inline void at_row_prefetch(const at_csr *rows, const at_csr_list *list, 
         __builtin_prefetch(rows->indices + end - 1, 0, AT_ROW_NEAR);
         __builtin_prefetch(rows->values + end - 1, 0, AT_ROW_NEAR);
     }
-    if (small || n + AT_ROW_WEIGHTS >= total) return;
-    uint64_t row = list->row[n + AT_ROW_WEIGHTS], end = rows->starts[row + 1];
-    for (uint64_t k = rows->starts[row]; k < end; k++)
-        __builtin_prefetch(w + rows->indices[k], 0, AT_ROW_NEAR);
+    if (!small) at_row_prefetch_weights(rows, list, w, n);
 }
 
 /* Eight accumulators: additions to one would have to wait for each other. */

@@ -172,6 +172,7 @@ static at_err set_learning(run *r, at_fail *fail)
     l->clip = o->clip;
     l->sparse = o->task->sparse;
     l->updates_in_place = r->plan.mix->updates_in_place;
+    l->shared_state = o->task->shared_state;
     l->stale = r->plan.stale->correct ? &r->plan : NULL;
     l->slot_floats = o->task->slot_floats;
     l->groups = o->task->groups ? o->task->groups->count : 0;

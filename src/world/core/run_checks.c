@@ -78,7 +78,7 @@ static at_err check_resume(const at_run_options *o, const at_plan *plan, at_fail
 /* ---- models ---------------------------------------------------------------------------------- */
 
 /* Models whose updates the workers make themselves, in shared memory (hogwild). */
-static at_err check_in_place(const at_run_options *o, const at_plan *plan, bool sgd, at_fail *fail)
+static at_err check_in_place(const at_run_options *o, const at_plan *plan, at_fail *fail)
 {
     char rule[AT_RULE_TEXT_SIZE];
     at_plan_rule_text(plan, AT_MIX, rule, sizeof rule);
@@ -92,11 +92,6 @@ static at_err check_in_place(const at_run_options *o, const at_plan *plan, bool 
         return at_fail_set(fail, AT_ERR_USAGE, "use --world local, or --strategy async",
                            "--mix %s (--strategy %s) needs shared memory, which %s does not have",
                            rule, plan->strategy->name, o->world->called);
-    if (!sgd)
-        return at_fail_set(fail, AT_ERR_USAGE, "use --optimizer sgd",
-                           "--mix %s (--strategy %s) works only with --optimizer sgd (got %s): "
-                           "workers share the weights but no optimizer state",
-                           rule, plan->strategy->name, o->optimizer);
     return AT_OK;
 }
 
@@ -166,7 +161,7 @@ static at_err check_model(const at_run_options *o, const at_plan *plan, at_fail 
                            "%s are sparse",
                            plan->stale->rule.name, o->task->model);
     if (!plan->mix->updates_in_place) return AT_OK;
-    return check_in_place(o, plan, sgd, fail);
+    return check_in_place(o, plan, fail);
 }
 
 /* Models whose workers have parameters of their own. */

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/arena.h"
+#include "learn/engines/activation_kernels.h"
 #include "world/core/update_sparse.h"
 #include "world/process/child.h"
 
@@ -47,6 +48,7 @@ static void lay_out(at_updater *u, layout *l)
     u->folded = part(l, u->params, sizeof(float));
     u->work = part(l, 1, sizeof *u->work);
     u->updates = part(l, u->updates_count, sizeof *u->updates);
+    u->early = part(l, sources, sizeof *u->early);
     u->sources = part(l, sources, sizeof *u->sources);
     u->weights = part(l, sources, sizeof *u->weights);
     u->shares = part(l, sources, sizeof *u->shares);
@@ -369,6 +371,67 @@ void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gr
     run_slices(u, piece, 1, u->wants_norms);
 }
 
+static const float *gradient_of(const at_gradients *gradients, const at_piece *piece)
+{
+    assert(piece->samples >= 1);
+    return gradients->at(gradients->self, piece->worker, piece->slot);
+}
+
+/* How many of the pieces are summed up already: all that were, or none. */
+static uint32_t matching(const at_updater *u, const at_piece *pieces, uint32_t count)
+{
+    assert(u->early_count != 1);
+    if (u->early_count > count) return 0;
+    for (uint32_t i = 0; i < u->early_count; i++)
+        if (u->early[i].worker != pieces[i].worker || u->early[i].slot != pieces[i].slot ||
+            u->early[i].sequence != pieces[i].sequence ||
+            u->early[i].incarnation != pieces[i].incarnation || pieces[i].weight < 1)
+            return 0;
+    return u->early_count;
+}
+
+/* Norms and clipping need all gradients of a step at once. A weight that is not 1 may still change
+ * when the step closes. */
+static bool sums_early(const at_updater *u, const at_piece *pieces, uint32_t count)
+{
+    if (u->sparse || u->params == 0 || u->wants_norms || u->learning->clip > 0 || u->summed)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (pieces[i].weight < 1) return false;
+    return count >= 2 && count <= u->sources_max;
+}
+
+void at_updater_sum_early(at_updater *u, const at_piece *pieces, uint32_t count,
+                          const at_gradients *gradients)
+{
+    if (!sums_early(u, pieces, count)) return;
+    assert(!u->folded_any); /* gradients that are added on arrival are in `folded` */
+    uint32_t done = matching(u, pieces, count);
+    if (done == count) return;
+    if (done == 0) {
+        const float *two[] = {gradient_of(gradients, &pieces[0]),
+                              gradient_of(gradients, &pieces[1])};
+        at_sum_slice(u->folded, two, NULL, 2, (at_slice){0, u->params});
+        done = 2;
+    }
+    for (; done < count; done++)
+        at_vector_add(u->folded, gradient_of(gradients, &pieces[done]), u->params);
+    memcpy(u->early, pieces, count * sizeof *pieces);
+    u->early_count = count;
+}
+
+/* The source that stands for the gradients summed up already; returns how many those are. */
+static uint32_t take_early(at_updater *u, const at_action *apply)
+{
+    uint32_t done = matching(u, apply->as.apply.pieces, apply->as.apply.count);
+    u->early_count = 0;
+    if (done == 0) return 0;
+    set_source(u, 0, u->folded, 1, 0);
+    u->work->count = apply->as.apply.count - done + 1;
+    u->work->folded = u->work->count == 1;
+    return done;
+}
+
 /* Lists the gradients of a step; weights are used only when one is below 1. */
 static void list_sources(at_updater *u, const at_action *apply, const at_gradients *gradients)
 {
@@ -388,12 +451,12 @@ static void list_sources(at_updater *u, const at_action *apply, const at_gradien
         u->folded_any = false;
         return;
     }
-    for (uint32_t i = 0; i < count; i++) {
+    uint32_t done = take_early(u, apply), first = done > 0 ? 1 : 0;
+    for (uint32_t i = done; i < count; i++) {
         const at_piece *piece = &apply->as.apply.pieces[i];
-        assert(piece->samples >= 1);
-        set_source(u, i, gradients->at(gradients->self, piece->worker, piece->slot), piece->weight,
-                   piece->samples);
-        u->work->weighted = u->work->weighted || u->weights[i] < 1;
+        uint32_t        to = first + i - done;
+        set_source(u, to, gradient_of(gradients, piece), piece->weight, piece->samples);
+        u->work->weighted = u->work->weighted || u->weights[to] < 1;
     }
 }
 

@@ -36,6 +36,7 @@ typedef struct at_learning {
     size_t                   trained; /* floats before the running statistics */
     bool                     sparse;  /* gradients are at_pairs of at most slot_floats floats */
     bool   updates_in_place;          /* workers update the parameters, the hub only counts */
+    float *shared_state;              /* .. and this state of the optimizer; NULL: it has none */
     size_t slot_floats;
     /* Workers make local steps with these settings and report changes of parameters, which the
      * outer rule of the plan combines; then `optim` only says which state that rule keeps. Both
@@ -91,6 +92,8 @@ typedef struct at_updater {
     at_update_work        *work;
     at_param_range_update *updates; /* one per range */
     size_t                 updates_count;
+    at_piece              *early; /* gradients of the open step that `folded` is the sum of */
+    uint32_t               early_count;
     const float          **sources; /* scratch for one APPLY, with the next two: */
     float                 *weights;
     double                *shares; /* 1 / samples^2 */
@@ -112,6 +115,12 @@ void   at_updater_deinit(at_updater *updater); /* accepts a zeroed one */
 
 /* AT_ACT_ADD: adds one gradient to the open step, corrected by learning->stale if it is old. */
 void at_updater_add(at_updater *updater, const at_piece *piece, const at_gradients *gradients);
+
+/* While other workers still compute: adds up the first gradients of a step that sums them in the
+ * order of its pieces. The next APPLY goes on from there if its first pieces are these, and starts
+ * again otherwise, so the bits do not depend on calls. May be called again when more are there. */
+void at_updater_sum_early(at_updater *updater, const at_piece *pieces, uint32_t count,
+                          const at_gradients *gradients);
 
 /* AT_ACT_APPLY: w <- optimizer(w, sum of weight_i G_i / samples). Returns the learning rate. A mean
  * gradient longer than learning->clip is scaled down to it; then all slices run twice. Computes the

@@ -228,10 +228,19 @@ double at_sparse_update_apply(at_sparse_update *u, const at_action *apply,
 
 void at_sparse_update_squares(const at_sparse_update *u, float *squares)
 {
-    for (uint64_t i = 0; i <= u->dimension; i++) squares[i] = u->cells ? u->cells[i].squares : 0;
+    const float *shared = u->learning->shared_state;
+    assert(shared || u->cells);
+    for (uint64_t i = 0; i <= u->dimension; i++)
+        squares[i] = shared ? shared[i] : u->cells[i].squares;
 }
 
 void at_sparse_update_set_squares(at_sparse_update *u, const float *squares)
 {
-    for (uint64_t i = 0; u->cells && i <= u->dimension; i++) u->cells[i].squares = squares[i];
+    float *shared = u->learning->shared_state;
+    assert(shared || u->cells);
+    for (uint64_t i = 0; i <= u->dimension; i++)
+        if (shared)
+            shared[i] = squares[i];
+        else
+            u->cells[i].squares = squares[i];
 }

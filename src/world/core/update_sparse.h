@@ -5,7 +5,7 @@
  *   sgd       w_i -= lr * weight * value / samples, pair by pair, in worker order
  *   adagrad   adds up the pairs first, because it squares the sum; then as for dense gradients
  *   decay     scale *= 1 - lr * decay (learn/sparse/sparse.h); decoupled, for adagrad too
- *   hogwild   the workers have updated the weights; only learning rate and scale are set
+ *   hogwild   the workers have updated weights and sums; only learning rate and scale are set
  */
 #ifndef AT_WORLD_CORE_UPDATE_SPARSE_H
 #define AT_WORLD_CORE_UPDATE_SPARSE_H
@@ -30,7 +30,7 @@ void at_sparse_update_measure(at_sparse_update *update, const at_action *apply,
 double at_sparse_update_apply(at_sparse_update *update, const at_action *apply,
                               const at_gradients *gradients);
 
-/* Copies adagrad's state out and in, dimension + 1 floats; zeros for hogwild, which has none. */
+/* Copies adagrad's state out and in, dimension + 1 floats. */
 void at_sparse_update_squares(const at_sparse_update *update, float *squares);
 void at_sparse_update_set_squares(at_sparse_update *update, const float *squares);
 

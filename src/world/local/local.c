@@ -47,6 +47,7 @@ typedef struct local {
     uint32_t                cast_mask;  /* workers to wake */
     at_ns                   spin_ns;
     int                     core; /* shared by hub and worker; -1: not shared */
+    bool                    sums_early; /* gradients are added up while others still compute */
     bool                    stopping;
     bool                    refused;      /* the last fork failed, and the user knows */
     bool                    reported;     /* some worker has */
@@ -469,6 +470,38 @@ static void admit_workers(local *l)
     }
 }
 
+/* Sums of large vectors begin before the last gradient is there, in worker order: as far as the
+ * first workers have reported. Two gradients are summed by the update itself. */
+static bool sums_early(const at_world_context *context)
+{
+    enum { FLOATS_MIN = 1 << 18 };
+    const at_task *task = context->task;
+    assert(context->cores >= 1);
+    return !task->sparse && task->params >= FLOATS_MIN && context->plan->workers_max > 2 &&
+           context->cores > 1 && !context->plan->mix->owned_by_workers;
+}
+
+static void sum_early(local *l)
+{
+    const at_hub *hub = l->host.hub;
+    uint32_t      count = 0;
+    assert(!hub->applying);
+    if (!l->sums_early || !at_plan_sums_in_order(hub->plan)) return;
+    while (count < hub->plan->workers_max && hub->member[count].pieces_held > 0) count++;
+    at_updater_sum_early(&l->updater, hub->piece, count, &(at_gradients){l, gradient_at});
+}
+
+/* How many reports the hub sleeps for. To sum early it wakes as soon as fewer workers compute than
+ * there are cores. */
+static uint32_t wake_after(const local *l, at_ns now)
+{
+    uint32_t rings = at_hub_wake_after(l->host.hub, now), spare = l->context->cores - 1;
+    assert(rings >= 1);
+    if (l->context->comm_delay > 0) return 1;
+    if (!l->sums_early) return rings;
+    return rings > spare ? rings - spare : 1;
+}
+
 static void loop(local *l)
 {
     at_bell *bell = &l->map.head->hub_bell;
@@ -485,8 +518,8 @@ static void loop(local *l)
         if (!l->host.finished) at_host_poll(&l->host, now);
         flush(l);
         if (l->host.finished) break;
-        uint32_t rings = l->context->comm_delay > 0 ? 1 : at_hub_wake_after(l->host.hub, now);
-        at_host_wait(&l->host, bell, heard, rings, next_due(l), l->spin_ns);
+        sum_early(l);
+        at_host_wait(&l->host, bell, heard, wake_after(l, now), next_due(l), l->spin_ns);
     }
 }
 
@@ -545,6 +578,7 @@ static at_err prepare(local *l, at_fail *fail)
     bool     idle_cores = plan->workers_max + hubs <= context->cores && context->sample_time == 0;
     l->core = takes_turns(context, hubs) ? at_machine_core() : -1;
     l->spin_ns = idle_cores && l->core < 0 ? SPIN : 0;
+    l->sums_early = sums_early(context);
     at_world_ops ops = {.self = l,
                         .send = send_order,
                         .flush = flush,

@@ -21,16 +21,29 @@ struct at_local_update_pool {
     uint32_t                     hubs_count;
 };
 
+enum { SHARED_MIN = 1 << 18 }; /* floats whose update takes longer than waking a worker */
+
+/* The hub of --mix central lets waiting workers help. */
+static bool hub_is_helped(const at_world_context *context)
+{
+    const at_plan *plan = context->plan;
+    const at_task *task = context->task;
+    assert(context->cores >= 1);
+    return !at_plan_splits_update(plan) && !plan->mix->owned_by_workers && !task->sparse &&
+           at_plan_reads_in_place(plan) && plan->workers_max > 1 && context->cores > 1 &&
+           task->params >= SHARED_MIN;
+}
+
 static bool by_workers(const at_world_context *context)
 {
     assert(context->plan);
-    return context->plan->mix->updates_by_workers;
+    return context->plan->mix->updates_by_workers || hub_is_helped(context);
 }
 
 bool at_local_update_pool_wanted(const at_world_context *context)
 {
     assert(context->plan->workers_max >= 1);
-    return at_plan_splits_update(context->plan);
+    return at_plan_splits_update(context->plan) || hub_is_helped(context);
 }
 
 /* Does not reap the child. */
@@ -64,14 +77,16 @@ static void end_worker(void *self, uint32_t member)
 static void run_by_workers(void *self, const at_piece *pieces, uint32_t count)
 {
     const at_local_update_pool *p = self;
-    uint32_t                    members = 0, incarnation;
-    for (uint32_t i = 0; i < count; i++) {
+    bool                        helped = hub_is_helped(p->options.context);
+    uint32_t                    members = 0, incarnation, most = count;
+    if (helped && most > p->options.context->cores - 1) most = p->options.context->cores - 1;
+    for (uint32_t i = 0; i < count && members < most; i++) {
         pid_t pid = p->options.pid_of(p->options.self, pieces[i].worker, &incarnation);
         if (pid > 0 && incarnation == pieces[i].incarnation)
             p->members[members++] = pieces[i].worker;
     }
     assert(members <= p->options.context->plan->workers_max);
-    at_update_pool_run(p->pool, p->members, members, false);
+    at_update_pool_run(p->pool, p->members, members, helped);
 }
 
 /* ---- other hubs ------------------------------------------------------------------------------ */
@@ -169,6 +184,7 @@ at_err at_local_update_pool_open(const at_local_update_pool_options *options,
     if (!p) return at_fail_memory(fail);
     p->options = *options;
     p->hubs_count = by_workers(context) ? 0 : at_plan_hubs(context->plan) - 1;
+    assert(!hub_is_helped(context) || at_plan_hubs(context->plan) <= 1);
     p->hubs = calloc(p->hubs_count + 1, sizeof *p->hubs);
     p->members =
         calloc(context->plan->workers_max + at_plan_hubs(context->plan), sizeof *p->members);

@@ -2,6 +2,8 @@
  *
  *   --mix replicated       the workers whose gradients make the step
  *   --mix sliced:H         H-1 additional hub processes, which only compute slices
+ *   --mix central          the hub, and workers that wait for it, as many as there are cores: where
+ *                          a step waits for all workers and the vectors are large
  */
 #ifndef AT_WORLD_LOCAL_LOCAL_UPDATE_POOL_H
 #define AT_WORLD_LOCAL_LOCAL_UPDATE_POOL_H

@@ -17,10 +17,13 @@ enum {
 };
 static const at_ns CHECK_EVERY = AT_MS(100);
 
-/* A member's entry in shared memory: written by the hub until `assigned` is set, then by the
- * member. */
+/* FREE ─hub─► ASSIGNED ─member─► TAKEN ─member─► FREE, or the hub takes back what is ASSIGNED. */
+enum { FREE, ASSIGNED, TAKEN };
+
+/* A member's entry in shared memory: written by the hub until it is ASSIGNED, then by the member.
+ */
 typedef struct assignment {
-    _Alignas(64) _Atomic bool assigned;
+    _Alignas(64) _Atomic uint32_t state;
     at_slice       slice;
     _Atomic size_t begun; /* floats of the slice that may have changed */
     _Atomic size_t done;  /* floats that are final; `old` has the previous values of begun - done */
@@ -89,6 +92,18 @@ static size_t journal_size(const assignment *a, size_t at)
     return a->slice.count - at < JOURNAL ? a->slice.count - at : JOURNAL;
 }
 
+/* True if the assignment was in the first state; it is in the second one then. */
+static bool moves(assignment *a, uint32_t from, uint32_t to)
+{
+    assert(from != to);
+    return atomic_compare_exchange_strong(&a->state, &from, to);
+}
+
+static bool is_busy(const assignment *a)
+{
+    return atomic_load(&a->state) != FREE;
+}
+
 /* ---- members --------------------------------------------------------------------------------- */
 
 static void save(assignment *a, const at_updater *u, size_t at, size_t n)
@@ -115,9 +130,9 @@ static void do_block(assignment *a, const at_updater *u, size_t at)
 bool at_update_pool_work(at_update_pool *pool, uint32_t member)
 {
     assignment *a = assignment_of(pool, member);
-    if (!atomic_load(&a->assigned)) return false;
+    if (!moves(a, ASSIGNED, TAKEN)) return false;
     for (size_t at = 0; at < a->slice.count; at += JOURNAL) do_block(a, pool->options.updater, at);
-    atomic_store(&a->assigned, false);
+    atomic_store(&a->state, FREE);
     at_bell_ring(pool->options.hub_bell);
     return true;
 }
@@ -140,11 +155,11 @@ static at_slice cut(size_t params, size_t first, size_t size)
 
 static void assign(assignment *a, at_slice slice)
 {
-    assert(!atomic_load(&a->assigned));
+    assert(!is_busy(a));
     a->slice = slice;
     atomic_store(&a->begun, 0);
     atomic_store(&a->done, 0);
-    atomic_store(&a->assigned, true);
+    atomic_store(&a->state, ASSIGNED);
 }
 
 /* Finishes the slice of a member that is gone. */
@@ -161,7 +176,17 @@ static void take_over(const at_update_pool *pool, assignment *a)
                    journal_size(a, done) * sizeof(float));
     }
     if (left > 0) at_updater_slice(u, (at_slice){a->slice.first + done, left});
-    atomic_store(&a->assigned, false);
+    atomic_store(&a->state, FREE);
+}
+
+/* Does the slices that no member has begun: on a busy machine one may not wake up in time. */
+static void take_back(const at_update_pool *pool, const uint32_t *members, uint32_t count)
+{
+    assert(count <= pool->options.members);
+    for (uint32_t i = 0; i < count; i++) {
+        assignment *a = assignment_of(pool, members[i]);
+        if (moves(a, ASSIGNED, FREE)) at_updater_slice(pool->options.updater, a->slice);
+    }
 }
 
 /* How many members are not done yet; finishes the slices of those that are gone. */
@@ -174,9 +199,8 @@ static uint32_t outstanding(at_update_pool *pool, const uint32_t *members, uint3
     *done = 0;
     for (uint32_t i = 0; i < count; i++) {
         assignment *a = assignment_of(pool, members[i]);
-        if (atomic_load(&a->assigned) && world->is_gone(world->self, members[i]))
-            take_over(pool, a);
-        if (atomic_load(&a->assigned)) left++;
+        if (is_busy(a) && world->is_gone(world->self, members[i])) take_over(pool, a);
+        if (is_busy(a)) left++;
         *done += atomic_load(&a->done);
     }
     return left;
@@ -187,7 +211,7 @@ static void end_unfinished(at_update_pool *pool, const uint32_t *members, uint32
     const at_update_pool_world *world = &pool->options.world;
     assert(count <= pool->options.members);
     for (uint32_t i = 0; i < count; i++)
-        if (atomic_load(&assignment_of(pool, members[i])->assigned))
+        if (is_busy(assignment_of(pool, members[i])))
             world->end(world->self, members[i]);
 }
 
@@ -231,5 +255,6 @@ void at_update_pool_run(at_update_pool *pool, const uint32_t *members, uint32_t 
     assert(first == u->params);
     if (mask) at_bell_ring_loud(pool->bell, mask);
     if (own.count > 0) at_updater_slice(u, own);
+    if (joins) take_back(pool, members, asked);
     wait_for(pool, members, asked);
 }

@@ -9,7 +9,8 @@
  *
  * A member saves each block in its journal before changing it. When it dies half-way, the hub
  * restores the block and finishes the slice itself, so the result does not depend on who survived.
- * A member that makes no progress is killed first; it never writes at the same time as the hub.
+ * A member that makes no progress is killed first; it never writes at the same time as the hub. A
+ * hub that takes part also does the slices that no member has begun when its own is done.
  */
 #ifndef AT_WORLD_PROCESS_UPDATE_POOL_H
 #define AT_WORLD_PROCESS_UPDATE_POOL_H

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/arena.h"
 #include "base/label.h"
@@ -16,6 +17,7 @@
 #include "learn/sparse/auc.h"
 #include "learn/sparse/hogwild.h"
 #include "model_io/safetensors.h"
+#include "world/process/child.h"
 #include "world/tasks/tasks.h"
 
 enum {
@@ -61,7 +63,8 @@ typedef struct sparse_task {
     uint64_t               dimension, numbers; /* numbers: in all training rows */
     uint64_t               longest;            /* row of either set */
     uint64_t               test_count;
-    at_hot_features        hot; /* what several hogwild workers do not share */
+    at_hot_features        hot;     /* what several hogwild workers do not share */
+    float                 *squares; /* AdaGrad's state, which they do share; NULL: none */
     /* Private to a process, created by open. */
     window     window;
     float     *margins, *coefs;
@@ -178,6 +181,11 @@ static at_err find_hot(sparse_task *t, at_fail *fail)
     return at_fail_memory(fail);
 }
 
+static size_t squares_size(const sparse_task *t)
+{
+    return ((size_t)t->dimension + 1) * sizeof *t->squares;
+}
+
 static at_err load(sparse_task *t, at_fail *fail)
 {
     assert(!t->sets.train);
@@ -205,6 +213,15 @@ static at_err load(sparse_task *t, at_fail *fail)
     return t->options.updates_in_place && o->workers > 1 ? find_hot(t, fail) : AT_OK;
 }
 
+/* Zeros that all processes share; pages are allocated when first written. */
+static at_err share_squares(sparse_task *t, at_fail *fail)
+{
+    assert(t->dimension >= 1);
+    if (!t->options.updates_in_place || t->options.squares_start <= 0) return AT_OK;
+    t->squares = at_child_share(squares_size(t), fail);
+    return t->squares ? AT_OK : fail->err;
+}
+
 /* ---- in each process ------------------------------------------------------------------------- */
 
 static void close_task(sparse_task *t)
@@ -227,6 +244,8 @@ static bool open_training(sparse_task *t)
     uint32_t rows = t->options.micro_batch;
     t->hogwild.hot = t->hot.count > 0 ? &t->hot : NULL;
     t->hogwild.part = 1.0f / (float)t->options.feed.workers;
+    t->hogwild.squares = t->squares;
+    t->hogwild.start = t->options.squares_start;
     t->window.size = rows + AT_SPARSE_AHEAD > WINDOW ? rows + AT_SPARSE_AHEAD : WINDOW;
     t->window.row = calloc(t->window.size, sizeof *t->window.row);
     t->margins = calloc(rows, sizeof *t->margins);
@@ -391,6 +410,7 @@ static void free_task(void *self)
     if (!t) return;
     close_task(t);
     at_hot_features_deinit(&t->hot);
+    if (t->squares) munmap(t->squares, squares_size(t));
     at_shards_deinit(&t->shards);
     at_set_pair_close(&t->sets);
     free(t);
@@ -432,6 +452,7 @@ static at_err describe(const sparse_task *t, at_task *task, at_fail *fail)
                       .mults = (uint64_t)(mean + 1),
                       .scratch_size = scratch_size(t),
                       .sparse = true,
+                      .shared_state = t->squares,
                       .sample_bytes = (mean + 1) * sizeof(at_pair),
                       .init = init,
                       .open = open_task,
@@ -464,6 +485,7 @@ at_err at_task_sparse(const at_task_sparse_options *options, at_task *task, at_f
     t->model = find_model(options->model);
     assert(t->model);
     at_err err = load(t, fail);
+    if (!err) err = share_squares(t, fail);
     if (!err && options->eval_size > 0 && options->eval_size < t->test_count)
         t->test_count = options->eval_size;
     if (!err) err = describe(t, task, fail);

@@ -61,8 +61,9 @@ typedef struct at_task_sparse_options {
     uint32_t        micro_batch;
     uint32_t        samples_max;      /* of a round */
     bool            updates_in_place; /* workers update the parameters themselves */
-    const char     *init;             /* file of initial weights; NULL: zeros */
-    uint64_t        eval_size;        /* test samples to evaluate on; 0: all */
+    float           squares_start; /* .. with AdaGrad, whose sums of squares start here; 0: SGD */
+    const char     *init;          /* file of initial weights; NULL: zeros */
+    uint64_t        eval_size;     /* test samples to evaluate on; 0: all */
 } at_task_sparse_options;
 
 /* --model sparse-lr: logistic regression on sparse rows of two classes; --model sparse-linear:

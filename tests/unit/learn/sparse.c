@@ -309,6 +309,80 @@ static void one_hogwild_process_is_sgd_row_by_row(void **state)
     }
 }
 
+/* AdaGrad in double precision; `a` are sums of squares without their start. */
+static void adagrad_one_by_one(const rig *r, double *w, double *a, double rate, double start)
+{
+    for (uint32_t n = 0; n < ROWS; n++) {
+        uint64_t row = r->list[n], end = r->starts[row + 1];
+        double   z = w[DIMENSION];
+        for (uint64_t k = r->starts[row]; k < end; k++)
+            z += w[r->indices[k]] * (double)r->values[k];
+        double off = 1 / (1 + exp(-z)) - r->labels[row];
+        for (uint64_t k = r->starts[row]; k <= end; k++) {
+            uint32_t i = k < end ? r->indices[k] : DIMENSION;
+            double   g = off * (k < end ? (double)r->values[k] : 1);
+            a[i] += g * g;
+            w[i] -= rate * g / sqrt(start + a[i]);
+        }
+    }
+}
+
+static void one_hogwild_process_is_adagrad_row_by_row(void **state)
+{
+    (void)state;
+    for (int hot = 0; hot < 2; hot++) {
+        static rig             r;
+        static at_hogwild      h;
+        static at_hot_features some;
+        float                  squares[DIMENSION + 1] = {0};
+        double                 w[DIMENSION + 1], a[DIMENSION + 1] = {0};
+        set_up(&r);
+        *at_sparse_scale(r.flat, DIMENSION) = 0.5f;
+        *at_sparse_rate(r.flat, DIMENSION) = 0.1f;
+        for (int i = 0; i <= DIMENSION; i++) w[i] = 0.5 * (double)r.flat[i];
+        assert_true(at_hot_features_find(&some, &r.rows, ROWS, DIMENSION, 2));
+        h = (at_hogwild){.hot = hot ? &some : NULL, .part = 1, .squares = squares, .start = 0.1f};
+        for (int pass = 0; pass < 3; pass++) {
+            at_hogwild_rows(&h, &r.rows, &r.all, r.flat, DIMENSION);
+            adagrad_one_by_one(&r, w, a, 0.1, 0.1);
+            for (int i = 0; i <= DIMENSION; i++) {
+                assert_true(fabs(0.5 * (double)r.flat[i] - w[i]) < 1e-5);
+                assert_true(fabs((double)squares[i] - a[i]) < 1e-5);
+            }
+        }
+        at_hot_features_deinit(&some);
+    }
+}
+
+/* Two processes in turn, each with half of the rows: what they share of a hot feature is the mean
+ * of what they saw, and of a cold one the sum. */
+static void hot_sums_of_squares_are_means_over_processes(void **state)
+{
+    (void)state;
+    static rig             r;
+    static at_hogwild      both[2], alone;
+    static at_hot_features some;
+    float squares[DIMENSION + 1] = {0}, half[2][DIMENSION + 1] = {{0}}, flat[FLOATS];
+    set_up(&r);
+    *at_sparse_rate(r.flat, DIMENSION) = 0; /* so that neither sees what the other has learnt */
+    memcpy(flat, r.flat, sizeof flat);
+    assert_true(at_hot_features_find(&some, &r.rows, ROWS, DIMENSION, 2));
+    for (uint32_t p = 0; p < 2; p++) {
+        at_csr_list list = {r.list + p * (ROWS / 2), ROWS / 2, 0};
+        alone = (at_hogwild){.part = 1, .squares = half[p], .start = 0.1f};
+        at_hogwild_rows(&alone, &r.rows, &list, flat, DIMENSION);
+        both[p] = (at_hogwild){.hot = &some, .part = 0.5f, .squares = squares, .start = 0.1f};
+        at_hogwild_rows(&both[p], &r.rows, &list, r.flat, DIMENSION);
+    }
+    for (uint32_t i = 0; i <= DIMENSION; i++) {
+        bool  hot = i == DIMENSION;
+        float sum = half[0][i] + half[1][i];
+        for (uint32_t k = 0; k < some.count; k++) hot = hot || some.feature[k] == i;
+        assert_true(fabsf(squares[i] - (hot ? 0.5f * sum : sum)) < 1e-5f);
+    }
+    at_hot_features_deinit(&some);
+}
+
 /* ---- AUC ------------------------------------------------------------------------------------- */
 
 static double count_auc(const float *margins, const uint32_t *labels, int count)
@@ -362,6 +436,8 @@ int main(void)
         cmocka_unit_test(the_norm_is_that_of_sums_and_resets_them),
         cmocka_unit_test(plain_weights_include_the_scale),
         cmocka_unit_test(one_hogwild_process_is_sgd_row_by_row),
+        cmocka_unit_test(one_hogwild_process_is_adagrad_row_by_row),
+        cmocka_unit_test(hot_sums_of_squares_are_means_over_processes),
         cmocka_unit_test(auc_counts_pairs_and_ties_half),
         cmocka_unit_test(auc_is_nan_where_undefined),
     };

@@ -207,6 +207,23 @@ static void hogwild_sets_rate_and_scale_but_not_the_weights(void **state)
     tear_down(&r);
 }
 
+static void sums_that_hogwild_workers_share_are_saved_and_restored(void **state)
+{
+    rig   r;
+    float shared[DIMENSION + 1], saved[DIMENSION + 1];
+    (void)state;
+    set_up(&r, "adagrad", 0, false);
+    r.sparse.updates_in_place = true;
+    r.sparse.shared_state = shared;
+    for (int i = 0; i <= DIMENSION; i++) shared[i] = (float)i;
+    at_updater_moment(&r.quick, 0, saved);
+    assert_memory_equal(saved, shared, sizeof saved);
+    memset(shared, 0, sizeof shared);
+    at_updater_set_moment(&r.quick, 0, saved);
+    assert_memory_equal(saved, shared, sizeof saved);
+    tear_down(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +233,7 @@ int main(void)
         cmocka_unit_test(decay_of_adagrad_shrinks_all_weights_equally),
         cmocka_unit_test(norms_are_those_of_dense_gradients_and_change_no_bit),
         cmocka_unit_test(hogwild_sets_rate_and_scale_but_not_the_weights),
+        cmocka_unit_test(sums_that_hogwild_workers_share_are_saved_and_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
