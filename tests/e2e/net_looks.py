@@ -98,7 +98,8 @@ class Looks(net.TestCase):
         self.assert_ends(self.program(hub))
         ended = hub.wait()
         row = ended.result["worker"][0]
-        self.assertEqual(row["host"], re.sub(r"[^\w.:-]", "?", socket.gethostname()[:63]))
+        self.assertEqual(row["connection"]["host"],
+                         re.sub(r"[^\w.:-]", "?", socket.gethostname()[:63]))
 
     def test_runs_on_one_machine_have_no_links(self):
         ended = self.train(*support.SMALL, "--workers", 2, "--steps", 5, "--quiet")

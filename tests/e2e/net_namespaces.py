@@ -82,7 +82,8 @@ class BadCables(TestCase):
         results = self.check_bad_cables("[fd77::1]:0")
         for strategy, result in results.items():
             for row in result["worker"]:
-                self.assertRegex(row["address"], rf"^\[fd77::[2-5]\]:\d+$", strategy)
+                self.assertRegex(row["connection"]["address"], rf"^\[fd77::[2-5]\]:\d+$",
+                                 strategy)
 
     def check_bad_cables(self, listen):
         self.network.cable(1, delay=0.01)
