@@ -104,7 +104,7 @@ class Looks(net.TestCase):
     def test_runs_on_one_machine_have_no_links(self):
         ended = self.train(*support.SMALL, "--workers", 2, "--steps", 5, "--quiet")
         self.assertFalse((ended.folder / "link_stats.csv").exists())
-        self.assertNotIn("address", ended.result["worker"][0])
+        self.assertNotIn("connection", ended.result["worker"][0])
 
 
 if __name__ == "__main__":
