@@ -12,6 +12,7 @@ STYLE = """
 body { font: 16px/1.5 sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em; color: #222 }
 table { border-collapse: collapse; margin: 1em 0 }
 td, th { border: 1px solid #ccc; padding: 3px 9px }
+h1, h2, h3, p, li { overflow-wrap: anywhere } .scroll { overflow-x: auto }
 th { background: #f2f2f2; text-align: left }
 pre { background: #f6f6f6; padding: 8px; overflow: auto }
 code { background: #f6f6f6 } svg { max-width: 100%; height: auto } nav ul { columns: 2 }
@@ -78,10 +79,10 @@ class Table:
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
     def html(self):
-        head = "".join(f"<th>{inline(cell)}</th>" for cell in self.header)
+        head = "".join(f'<th scope="col">{inline(cell)}</th>' for cell in self.header)
         body = "".join("<tr>" + "".join(f"<td>{inline(cell)}</td>" for cell in row) + "</tr>\n"
                        for row in self.rows)
-        return f"<table><tr>{head}</tr>\n{body}</table>"
+        return f'<div class="scroll"><table><tr>{head}</tr>\n{body}</table></div>'
 
 
 class Picture:
@@ -131,8 +132,19 @@ def markdown(blocks):
     return "\n\n".join(block.markdown() for block in blocks) + "\n"
 
 
+def body_of(blocks):
+    """All blocks; the titles of chapters are headings below the title of the page."""
+    titles = 0
+    for block in blocks:
+        if isinstance(block, Heading):
+            titles += block.level == 1
+            block = Heading(block.level + (titles > 1), block.text)
+        yield block.html()
+
+
 def page(title, blocks):
-    body = "\n".join(block.html() for block in blocks)
+    body = "\n".join(body_of(blocks))
     return (f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f"<title>{html.escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}"
-            "\n</body>\n</html>\n")
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{html.escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n"
+            f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n")
