@@ -107,7 +107,7 @@ def watch(folder):
             address = board.stdout.readline().strip()
             steps = "((Anytime.live.runs[0] || {}).summary || {state: {steps: 0}}).state.steps"
             shoot(address, "watch", ("h1", CURVES, 3), width=1280,
-                  ready=f"{DRAWN} && {steps} > 400")
+                  ready=f"{DRAWN} && {steps} > 400 && !document.querySelector('.silent')")
 
 
 def demo(_folder):
