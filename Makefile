@@ -25,8 +25,8 @@ PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := all
-.PHONY: all deps demo test test-torch2 test-readers test-without swarm fuzz bench book lint \
-	asan tsan clang coverage install uninstall deb debug format clean help
+.PHONY: all deps demo test test-torch2 test-readers test-without swarm fuzz bench book pictures \
+	lint asan tsan clang coverage install uninstall deb debug format clean help
 
 all: build/Makefile ## configure and build; the program is build/anytime
 	@cmake --build --preset default -j $(JOBS)
@@ -63,6 +63,10 @@ endif
 book: ## docs/book: published experiments beside ours; runs what is missing. QUICK=1: only a check
 	@$(MAKE) all
 	@$(PYTHON) book $(if $(QUICK),--quick) --jobs $(JOBS)
+
+pictures: ## docs/images: pictures of the documentation (needs chromium); T=report selects one
+	@$(MAKE) all
+	@$(PYTHON) tools/pictures.py $(filter-out .,$(T))
 
 test-torch2: ## tests of PyTorch scripts with the newest PyTorch (2.5 GB, once; or TORCH2=FOLDER)
 	@$(MAKE) all

@@ -31,6 +31,7 @@ code { background: var(--panel); padding: .05em .3em; border-radius: 3px; font-s
 figure { margin: 1.2rem 0 } figure svg { max-width: 100%; height: auto; border-radius: 6px }
 .agrees { color: var(--good) } .disagrees { color: var(--bad) }
 .not-yet-run { color: var(--open) } .cannot-be-compared { color: var(--soft) }
+h1, h2, h3, p, li { overflow-wrap: anywhere }
 """
 
 VERDICTS = "agrees|disagrees|cannot be compared|not yet run"
@@ -126,7 +127,8 @@ def is_number(text):
 
 def table_cell(tag, text, number):
     kind = ' class="number"' if number else ""
-    return f"<{tag}{kind}>{inline(text)}</{tag}>"
+    scope = ' scope="col"' if tag == "th" else ""
+    return f"<{tag}{kind}{scope}>{inline(text)}</{tag}>"
 
 
 def fold(line):
@@ -175,9 +177,19 @@ def markdown(blocks):
     return "\n\n".join(block.markdown() for block in blocks) + "\n"
 
 
+def body_of(blocks):
+    """All blocks; the titles of chapters are headings below the title of the page."""
+    titles = 0
+    for block in blocks:
+        if isinstance(block, Heading):
+            titles += block.level == 1
+            block = Heading(block.level + (titles > 1), block.text)
+        yield block.html()
+
+
 def page(title, blocks):
-    body = "\n".join(block.html() for block in blocks)
+    body = "\n".join(body_of(blocks))
     return (f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>{html.escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-            f"{body}\n</main>\n</body>\n</html>\n")
+            f"<title>{html.escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n"
+            f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n")

@@ -117,9 +117,31 @@ def _events(path: Path) -> dict[str, Any]:
     return {name: numpy.array(column) for name, column in zip(names, columns)}
 
 
+_RUNS = Path("runs")
+_MARKS = ("result.json", "workers.json", "run.lock", "events.bin", "checkpoint")
+
+
+def _changed(folder: Path) -> float:
+    """When a run has changed; 0 when the folder is no run."""
+    return max((mark.stat().st_mtime for mark in map(folder.joinpath, _MARKS) if mark.exists()),
+               default=0)
+
+
+def _find(run: Union[str, Path]) -> Path:
+    """The folder of a run, named as for the program: `latest` is the newest run in runs/, and NAME
+    may stand for runs/NAME."""
+    path = Path(run)
+    if path.exists():
+        return path
+    if path in (Path("latest"), _RUNS / "latest"):
+        newest = max(_RUNS.glob("*"), key=_changed, default=path)
+        return newest if _changed(newest) else path
+    return _RUNS / path if _changed(_RUNS / path) else path
+
+
 def read(run: Union[str, Path]) -> Run:
-    """Reads a run folder into numpy arrays."""
-    folder = Path(run)
+    """Reads a run folder into numpy arrays. `latest` is the newest run in runs/."""
+    folder = _find(run)
     if not folder.is_dir():
         raise Error(f"{folder}: there is no such run", 66)
     result = folder / "result.json"
@@ -171,7 +193,7 @@ def weights(run: Union[str, Path]) -> dict[str, Any]:
     """The trained tensors of a run (a folder, or a .safetensors file) as numpy arrays. A run that
     is not over has those of its newest checkpoint."""
     import numpy
-    path = _newest(Path(run))
+    path = _newest(_find(run))
     if not path.exists():
         raise Error(f"{path}: there is no such file; a run writes it at its end, and with "
                     "--record none not at all", 66)

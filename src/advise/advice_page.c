@@ -9,14 +9,20 @@
 #include "base/file.h"
 
 static const char style[] =
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;"
-    "color:#222;background:#fff}table{border-collapse:collapse;margin:1em 0}td,th{padding:.3em "
-    ".8em;text-align:right;border-bottom:1px solid "
-    "#ddd;white-space:nowrap}td:first-child,th:first-child{text-align:"
-    "left}.best td{font-weight:bold}.advice{font-size:1.15em;border-left:4px solid #2a78b5;"
-    "padding:.4em 1em;background:#f2f7fb}pre{background:#f4f4f4;padding:.6em 1em;overflow:auto}"
-    "rect.bar{fill:#2a78b5}rect.own{fill:#999}line{stroke:#222}text{font:13px system-ui,"
-    "sans-serif}li{margin:.2em 0}";
+    ":root{color-scheme:light dark;--ink:#222;--ground:#fff;--line:#ddd;--bar:#2a78b5;--own:#777;"
+    "--box:#f2f7fb}@media(prefers-color-scheme:dark){:root{--ink:#e6eaf0;--ground:#14181f;"
+    "--line:#38414f;--bar:#5aa9f5;--own:#8b95a3;--box:#1d2530}}"
+    "body{font:16px/1.5 system-ui,sans-serif;margin:0;color:var(--ink);background:var(--ground)}"
+    "main{max-width:62em;margin:2em auto;padding:0 1em}h1{overflow-wrap:anywhere}"
+    "table{border-collapse:collapse;margin:1em 0}"
+    "td,th{padding:.3em .8em;text-align:right;border-bottom:1px solid var(--line);"
+    "white-space:nowrap}td:first-child,th:first-child{text-align:left}"
+    "tbody th{font-weight:normal}.best>*{font-weight:bold}"
+    ".scroll{overflow-x:auto}:focus-visible{outline:2px solid var(--bar);outline-offset:2px}"
+    ".advice{font-size:1.15em;border-left:4px solid var(--bar);padding:.4em 1em}"
+    ".advice,pre{background:var(--box)}pre{padding:.6em 1em;overflow:auto}"
+    "svg{max-width:100%;height:auto}rect.bar{fill:var(--bar)}rect.own{fill:var(--own)}"
+    "line{stroke:var(--ink)}text{font:13px system-ui,sans-serif;fill:var(--ink)}li{margin:.2em 0}";
 
 /* As text of an element. */
 static void put_text(FILE *file, const char *text)
@@ -35,7 +41,7 @@ static void put_text(FILE *file, const char *text)
 static void put_row(FILE *file, const at_advice *a, uint32_t i)
 {
     const at_prediction *p = &a->predictions.row[i];
-    fprintf(file, "<tr%s><td>", i == a->best ? " class=best" : "");
+    fprintf(file, "<tr%s><th scope=row>", i == a->best ? " class=best" : "");
     put_text(file, p->strategy);
     fprintf(file, "<td>%.4g<td>%.4g<td>%.0f %%<td>%.2g<td>%.3f", p->step_s, p->rate,
             100 * p->useful, p->staleness, p->gain);
@@ -48,11 +54,13 @@ static void put_row(FILE *file, const at_advice *a, uint32_t i)
 static void put_table(FILE *file, const at_advice *a)
 {
     fprintf(file,
-            "<table><tr><th>strategy<th>step, s<th>samples/s<th>useful<th>staleness<th>gain<th>95 "
-            "%% interval<th>gain, fitted pace<th>set%s\n",
-            a->options.cost > 0 ? "<th>cost per million" : "");
+            "<div class=scroll tabindex=0 role=region aria-label=Strategies>\n<table><thead><tr>"
+            "<th scope=col>strategy<th scope=col>step, s<th scope=col>samples/s<th scope=col>useful"
+            "<th scope=col>staleness<th scope=col>gain<th scope=col>95 %% interval"
+            "<th scope=col>gain, fitted pace<th scope=col>set%s<tbody>\n",
+            a->options.cost > 0 ? "<th scope=col>cost per million" : "");
     for (uint32_t i = 0; i < a->predictions.count; i++) put_row(file, a, i);
-    fputs("</table>\n", file);
+    fputs("</table></div>\n", file);
 }
 
 /* Gains as bars with their intervals. */
@@ -63,8 +71,10 @@ static void put_chart(FILE *file, const at_advice *a)
     for (uint32_t i = 0; i < a->predictions.count; i++)
         most = fmax(most, a->predictions.row[i].high);
     double scale = WIDTH / most;
-    fprintf(file, "<svg width=\"%d\" height=\"%u\" role=\"img\" aria-label=\"gain per strategy\">",
-            LEFT + WIDTH + 90, (a->predictions.count + 1) * ROW);
+    fprintf(file,
+            "<svg width=\"%d\" viewBox=\"0 0 %d %u\" role=\"img\" "
+            "aria-label=\"Gain per strategy; the table below has the numbers\">",
+            LEFT + WIDTH + 90, LEFT + WIDTH + 90, (a->predictions.count + 1) * ROW);
     for (uint32_t i = 0; i < a->predictions.count; i++) {
         const at_prediction *p = &a->predictions.row[i];
         double               y = i * ROW;
@@ -86,15 +96,19 @@ static void put_slow(FILE *file, const at_advice *a)
 {
     char period[120];
     if (a->slow.count == 0) return;
-    fputs("<h2>Slow workers</h2>\n<table><tr><th>worker<th>when<th>gain if replaced\n", file);
+    fputs(
+        "<h2>Slow workers</h2>\n"
+        "<div class=scroll tabindex=0 role=region aria-label=\"Slow workers\">\n<table><thead><tr>"
+        "<th scope=col>worker<th scope=col>when<th scope=col>gain if replaced<tbody>\n",
+        file);
     for (uint32_t i = 0; i < a->slow.count; i++) {
         const at_slow_worker *slow = &a->slow.worker[i];
         at_advice_period(a, slow, period, sizeof period);
-        fputs("<tr><td>", file);
+        fputs("<tr><th scope=row>", file);
         put_text(file, a->measured.log.names[slow->worker]);
         fprintf(file, "<td>%s<td>%.3f\n", period, slow->gain);
     }
-    fputs("</table>\n", file);
+    fputs("</table></div>\n", file);
 }
 
 static void put_page(FILE *file, const at_advice *a)
@@ -103,8 +117,9 @@ static void put_page(FILE *file, const at_advice *a)
     const char *note;
     fprintf(file,
             "<!doctype html>\n<html lang=en><meta charset=utf-8>\n"
+            "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-            "style-src 'unsafe-inline'\">\n<title>Advice</title><style>%s</style>\n",
+            "style-src 'unsafe-inline'\">\n<title>Advice</title><style>%s</style>\n<main>\n",
             style);
     fputs("<h1>Advice for ", file);
     put_text(file, a->path);
@@ -112,7 +127,7 @@ static void put_page(FILE *file, const at_advice *a)
     put_text(file, a->sentence);
     fputs(".</p>\n", file);
     if (*a->command) {
-        fputs("<pre>", file);
+        fputs("<pre tabindex=0 role=region aria-label=\"Command to try\">", file);
         put_text(file, a->command);
         fputs("</pre>\n", file);
     }
@@ -130,7 +145,7 @@ static void put_page(FILE *file, const at_advice *a)
         put_text(file, note);
         fputs("\n", file);
     }
-    fputs("</ul>\n", file);
+    fputs("</ul>\n</main>\n", file);
 }
 
 at_err at_advice_page(const at_advice *advice, const char *path, at_fail *fail)

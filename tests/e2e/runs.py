@@ -125,6 +125,19 @@ class Defaults(support.TestCase):
 
 @unittest.skipIf(numpy is None, f"{sys.executable} has no numpy (package python3-numpy)")
 class Python(support.TestCase):
+    def test_runs_have_the_names_that_the_program_understands(self):
+        sys.path.insert(0, str(support.ROOT / "python"))
+        import anytime
+        ended = self.train(*SMALL, "--steps", 5)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        os.makedirs("runs")
+        os.rename(ended.folder, "runs/mine")
+        for name in ("latest", "runs/latest", "mine", "runs/mine"):
+            self.assertEqual(anytime.read(name).result["steps"], 5)
+            self.assertTrue(anytime.weights(name))
+        self.assertRaisesRegex(anytime.Error, "no such run", anytime.read, "yours")
+
     def test_a_run_is_read_as_arrays(self):
         sys.path.insert(0, str(support.ROOT / "python"))
         import anytime

@@ -58,6 +58,7 @@ class Live(dashboard.TestCase):
         run.signal(signal.SIGINT)
         run.wait()
         page.wait_for(f"/has ended/.test({NOTICES})")
+        page.wait_for(f"/finished/.test({STATUS})")
         page.wait_for("Anytime.live.runs[0].result")
         self.screenshot(page, "ended", whole=False)
 
@@ -101,6 +102,7 @@ class Live(dashboard.TestCase):
         board = self.watch(self.train(*ENDED).folder)
         page = self.open_page(board)
         page.wait_for(f"{STEPS} == 40")
+        page.wait_for(f"/finished/.test({STATUS})")  # a run that has ended is not live
         self.assertNotIn("token", page.evaluate("location.href"))
         page.evaluate("document.body.id = 'before'")
         page.call("Page.reload")

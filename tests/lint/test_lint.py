@@ -27,6 +27,7 @@ anytime --exp-model pareto:1,2
 ## End
 """,
     "docs/guide.md": "# Guide\n\n## How to *use* it?\n\nBack to [start](../README.md).\n",
+    "docs/reference/api.md": "# Interfaces\n\n`at_run(a)`, `train(b)`\n",
     "tools/run.sh": "#!/bin/sh\necho hello\n",
     "src/base/sum.h": """/* sum.h - adds. */
 #ifndef AT_BASE_SUM_H
@@ -207,7 +208,8 @@ BAD = (
     ("a page that is not there", "docs/x.md", "`docs/DATA.md`\n", 1, "links", "docs/DATA.md"),
     ("a script that is not there", "docs/x.md", "`tools/y.sh --all`\n", 1, "links", "tools/y.sh"),
 
-    ("a page without a link", "docs/README.md", "# Map\n\n[up](../README.md)\n",
+    ("a page without a link", "docs/README.md",
+     "# Map\n\n[up](../README.md), [api](reference/api.md)\n",
      1, "links", "no link leads from here to docs/guide.md"),
 
     ("an undocumented straggler model", "src/pace/pace.c",
@@ -215,6 +217,11 @@ BAD = (
      3, "names", "`exp`"),
     ("an undocumented optimizer", "src/learn/optim/x.c",
      'const at_optim at_optim_x = {\n    .name = "x",\n};\n', 2, "names", "`x`"),
+
+    ("an undocumented function", "include/anytime.h",
+     GOOD["include/anytime.h"].replace("at_run", "at_walk"), 10, "names", "`at_walk`"),
+    ("an undocumented name in Python", "python/anytime/__init__.py",
+     '__all__ = ["train",\n           "trim"]\n', 2, "names", "`trim`"),
 
     ("an open end", "src/base/x.c", "/* TODO: more */\n", 1, "words", "TODO(#12)"),
     ("an open end of another name", "docs/x.md", "a\nFIXME\n", 2, "words", "FIXME(#12)"),
@@ -227,7 +234,7 @@ BAD = (
 
 # Looks like a fault but is fine: path, content.
 FINE = (
-    ("docs/README.md", "# Map\n\n[guide](guide.md)\n"),
+    ("docs/README.md", "# Map\n\n[guide](guide.md), [api](reference/api.md)\n"),
     ("docs/x.md", "TODO(#12): later\n"),
     ("docs/x.md", "`src/base/`, `tests/unit/LAYER/TOPIC.c`, `src/learn/optim_NAME.c`,\n"
      "`src/LAYER/x.c` and [a](<guide.md>)\n"),

@@ -9,9 +9,12 @@
     const PAN = 0.2,
         ZOOM = 1.4;
 
+    const POINTS_MARKED = 40; // a curve of at most so many evaluations has a mark at each of them
+    const NAMES_MAX = 8; // series in a readout; it says how many are left out
+
     /** One chart. `options`: title, x and y (labels), formatX and formatY, log (offer a logarithmic
-     *  scale), bars (a histogram), zero (the scale begins at 0), named (the readout names the
-     *  series, which are not those of the page's legend). */
+     *  scale), bars (a histogram), zero (the scale begins at 0), marked (few points, each with a
+     *  mark), named (the series are not those of the page: the chart has its own legend). */
     A.Chart = class {
         constructor(options) {
             this.options = options;
@@ -19,6 +22,8 @@
             this.log = false;
             this.readout = A.el("p", { class: "readout", "aria-live": "off" });
             this.plot = A.el("div", { class: "plot" });
+            this.legend = options.named ? new A.CurveLegend((label) => this.toggle(label)) : null;
+            this.off = new Set(); // labels of the curves that are hidden by the chart's own legend
             this.button = options.log ? this.makeLogButton() : null;
             this.element = A.el(
                 "figure",
@@ -32,6 +37,7 @@
                 A.el("figcaption", {}, A.el("h3", { text: options.title }), this.button),
                 this.readout,
                 this.plot,
+                this.legend ? this.legend.element : null,
             );
             this.clearReadout();
             A.onScheme(() => this.redraw());
@@ -43,6 +49,7 @@
                 class: "small",
                 text: "log",
                 "aria-pressed": "false",
+                "aria-label": `log scale of ${this.options.title}`,
                 title: "logarithmic scale",
                 on: { click: () => this.toggleLog() },
             });
@@ -54,31 +61,73 @@
             if (this.graph) this.graph.updateOptions({ logscale: this.log });
         }
 
-        /** Shows these series: [{label, index (of its color), curve: {x, y}, mean}, ..]. */
-        update(series) {
+        /** Hides or shows one curve of a chart with a legend of its own. */
+        toggle(label) {
+            if (!this.off.delete(label)) this.off.add(label);
+            this.applyVisibility();
+            this.clearReadout();
+        }
+
+        applyVisibility() {
+            const shown = this.series.map((one) => !this.off.has(one.label));
+            if (this.graph) this.graph.setVisibility(shown);
+        }
+
+        /** Shows these series: [{label, index (of its color), curve: {x, y}, mean}, ..]. `note`
+         *  says what the chart leaves out. */
+        update(series, note = "") {
+            this.note = note;
             this.series = series.filter((one) => one.curve && !isEmpty(one.curve));
             this.element.hidden = this.series.length === 0;
             if (this.element.hidden) return;
             const rows = tabulate(this.series);
-            if (!this.graph || this.drawn !== this.series.length) this.create(rows);
-            else this.graph.updateOptions({ file: rows });
+            const key = this.createKey();
+            if (!this.graph || this.key !== key) this.create(rows);
+            else this.graph.updateOptions({ file: rows, ...this.rangeOptions(rows) });
+            this.key = key;
+            if (this.legend) this.legend.update(this.series, this.off, note);
+            if (this.off.size) this.applyVisibility();
             this.clearReadout();
+        }
+
+        /** A graph is created anew when its series or what is fixed about them change. */
+        createKey() {
+            const each = this.series.map((one) => [one.label, one.index, this.isMarked(one)]);
+            return JSON.stringify([each, this.xName()]);
         }
 
         create(rows) {
             if (this.graph) this.graph.destroy();
-            this.drawn = this.series.length;
             this.graph = new Dygraph(this.plot, rows, {
                 ...this.fixedOptions(),
                 ...this.colorOptions(),
+                ...this.rangeOptions(rows),
             });
+        }
+
+        /** A single point is in the middle; more of them have the range of the data. */
+        rangeOptions(rows) {
+            const single = rows.length === 1;
+            const changed = single !== Boolean(this.single);
+            this.single = single;
+            if (single) return { dateWindow: [rows[0][0] - 1, rows[0][0] + 1] };
+            return changed ? { dateWindow: null } : {};
+        }
+
+        xName() {
+            return this.options.x === "time" ? A.clock : this.options.x;
+        }
+
+        isMarked(one) {
+            return Boolean(this.options.marked) && one.curve.x.length <= POINTS_MARKED;
         }
 
         fixedOptions() {
             const { formatX, formatY, bars } = this.options;
             return {
-                // Names of series are shown only in our readout, as text.
+                // Names of series are shown only as text, by us.
                 labels: ["x", ...this.series.map((_, i) => "s" + i)],
+                series: Object.fromEntries(this.series.map((one, i) => ["s" + i, this.look(one)])),
                 legend: "never",
                 customBars: true,
                 connectSeparatedPoints: !bars,
@@ -86,11 +135,14 @@
                 fillGraph: false,
                 strokeWidth: 1.6,
                 fillAlpha: 0.18,
-                highlightCircleSize: 3,
+                pointSize: 3,
+                highlightCircleSize: 4,
                 logscale: this.log,
                 includeZero: Boolean(bars || this.options.zero),
                 xRangePad: 4,
                 yRangePad: bars ? 0 : 6,
+                xlabel: this.xName(),
+                xLabelHeight: 16,
                 axes: {
                     x: {
                         axisLabelFormatter: (v) => axisLabel(v, formatX),
@@ -107,6 +159,11 @@
                 xAxisHeight: 18,
                 ...(bars ? { plotter: drawBars } : {}),
             };
+        }
+
+        /** Marks at the points of short curves; dashes where the colors repeat. */
+        look(one) {
+            return { drawPoints: this.isMarked(one), strokePattern: A.dashes(one.index) };
         }
 
         colorOptions() {
@@ -129,45 +186,45 @@
 
         /** Shows the values at this x. */
         read(at, points) {
-            const { formatX, formatY, x } = this.options;
-            const shown = points.slice(0, 8).map((point) => {
-                const one = this.series[Number(point.name.slice(1))];
-                return A.el(
-                    "span",
-                    {},
-                    mark(one),
-                    `${this.series.length > 1 ? one.label + " " : ""}${formatY(point.yval)}`,
-                );
+            const { formatX, formatY } = this.options;
+            const head = A.el("span", { class: "at", text: `${this.xName()} ${formatX(at)}` });
+            const value = (point) => this.series[Number(point.name.slice(1))];
+            if (this.legend) {
+                A.fill(this.readout, head);
+                this.legend.show(points.map((p) => [value(p).label, formatY(p.yval)]));
+                return;
+            }
+            const shown = points.slice(0, NAMES_MAX).map((point) => {
+                const name = this.series.length > 1 ? value(point).label + " " : "";
+                return A.el("span", {}, A.mark(value(point)), name + formatY(point.yval));
             });
-            A.fill(
-                this.readout,
-                A.el("span", { class: "at", text: `${x} ${formatX(at)}` }),
-                ...shown,
-            );
+            A.fill(this.readout, head, ...shown, leftOut(points.length));
         }
 
-        /** Without a pointer: shows the axes and the last values or means. */
+        /** Without a pointer: shows the last values or means, and what the title does not say. */
         clearReadout() {
-            const { x, y, bars } = this.options;
+            const { title, y, bars, formatY } = this.options;
+            const repeats = title.toLowerCase().includes(y.toLowerCase());
+            const head = repeats ? null : A.el("span", { class: "at", text: y });
+            const last = (one) => formatY(one.curve.y[one.curve.y.length - 1][1]);
+            if (this.legend) {
+                A.fill(this.readout, head, A.el("span", { text: "last values below" }));
+                this.legend.show(this.series.map((one) => [one.label, last(one)]));
+                return;
+            }
+            const text = (one) => (bars ? this.meanText(one) : `last ${last(one)}`);
             A.fill(
                 this.readout,
-                A.el("span", { class: "at", text: bars ? `${x} (${y})` : `${y} vs. ${x}` }),
+                head,
                 ...this.series
-                    .slice(0, 6)
-                    .map((one) =>
-                        A.el("span", {}, mark(one), bars ? this.meanText(one) : this.lastText(one)),
-                    ),
+                    .slice(0, NAMES_MAX)
+                    .map((one) => A.el("span", {}, A.mark(one), text(one))),
+                leftOut(this.series.length),
             );
         }
 
         meanText(one) {
             return A.known(one.mean) ? `mean ${this.options.formatX(one.mean)}` : "";
-        }
-
-        lastText(one) {
-            const { y } = one.curve;
-            const last = this.options.formatY(y[y.length - 1][1]);
-            return `${this.options.named ? one.label : "last"} ${last}`;
         }
 
         onKey(event) {
@@ -197,16 +254,15 @@
         }
     };
 
+    /** "and 3 more", when a readout has no room for all of so many series. */
+    function leftOut(count) {
+        return count > NAMES_MAX ? A.el("span", { text: `and ${count - NAMES_MAX} more` }) : null;
+    }
+
     function zoomed(low, high, factor) {
         const middle = (low + high) / 2,
             half = ((high - low) / 2) * factor;
         return [middle - half, middle + half];
-    }
-
-    function mark(one) {
-        const chip = A.chip(one.index);
-        if (one.color) chip.style.setProperty("background-color", `var(--${one.color})`);
-        return chip;
     }
 
     /** A curve that is always 0 is not shown. */

@@ -31,9 +31,19 @@ const Anytime = {};
         for (const [name, listener] of Object.entries(on)) element.addEventListener(name, listener);
     }
 
-    /** Replaces the children of an element. */
+    /** Replaces the children of an element. What has the focus keeps it, if it stays. */
     A.fill = function (element, ...children) {
+        const active = document.activeElement;
         element.replaceChildren(...children.flat().filter((child) => child));
+        if (active !== document.activeElement && element.contains(active))
+            active.focus({ preventScroll: true });
+    };
+
+    /** A section of the page: a landmark with the name of its heading. */
+    A.section = function (id, title, ...children) {
+        const heading = A.el("h2", { id: id + "-heading", text: title });
+        const about = { id, "aria-labelledby": heading.id, tabindex: "-1" };
+        return A.el("section", about, heading, ...children);
     };
 
     /* ---- numbers ---- */
@@ -111,27 +121,76 @@ const Anytime = {};
         };
     };
 
+    /** The dashes of a series, which tell colors that repeat apart: [on, off], or null. */
+    A.dashes = (index) => [null, [7, 3], [2, 3]][Math.floor(index / PALETTE) % 3];
+
     A.chip = (index) =>
         A.el("span", {
-            class: "chip",
-            style: { "background-color": `var(--series-${(index % PALETTE) + 1})` },
+            class: A.dashes(index) ? "chip dashed" : "chip",
+            style: { "--color": `var(--series-${(index % PALETTE) + 1})` },
         });
+
+    /** The chip of a series, which may have a color of its own. */
+    A.mark = function (one) {
+        const chip = A.chip(one.index);
+        if (one.color) chip.style.setProperty("--color", `var(--${one.color})`);
+        return chip;
+    };
+
+    /** The name of times: page.js sets it to "virtual time" for simulated runs. */
+    A.clock = "time";
 
     /* ---- tables, bars and legends ---- */
 
-    /** A table that scrolls horizontally if necessary. */
-    A.table = function (heads, rows, options) {
-        const head = A.el(
-            "tr",
-            {},
-            heads.map((text, i) => A.el("th", { scope: "col", class: i ? "" : "first", text })),
-        );
-        return A.el(
-            "div",
-            { class: "scroll" },
-            A.el("table", options || {}, A.el("thead", {}, head), A.el("tbody", {}, rows)),
-        );
+    /* Tables that are wider than the page can be scrolled with the keyboard, and say so. */
+    const widths = new ResizeObserver((entries) => {
+        for (const { target } of entries) markOverflow(target.closest(".scroll"));
+    });
+
+    function markOverflow(region) {
+        if (!region) return;
+        const hidden = region.scrollWidth > region.clientWidth + 1;
+        region.previousSibling.hidden = !hidden;
+        if (hidden) region.setAttribute("tabindex", "0");
+        else region.removeAttribute("tabindex");
+    }
+
+    /** A table with a name, whose contents are set again and again. It keeps its position when it
+     *  scrolls horizontally. */
+    A.Table = class {
+        constructor(label, options) {
+            this.head = A.el("tr");
+            this.body = A.el("tbody");
+            this.foot = A.el("p", { class: "note", hidden: true });
+            const table = A.el("table", options || {}, A.el("thead", {}, this.head), this.body);
+            const hint = A.el("p", { class: "note hint", hidden: true, text: "more columns →" });
+            const region = { class: "scroll", role: "region", "aria-label": label };
+            const scroll = A.el("div", region, table);
+            this.element = A.el("div", {}, hint, scroll, this.foot);
+            widths.observe(table);
+            widths.observe(scroll);
+        }
+
+        /** Sets headings, rows and a note below the table. */
+        set(heads, rows, note = "") {
+            const key = JSON.stringify(heads);
+            if (key !== this.key)
+                A.fill(
+                    this.head,
+                    heads.map((text, i) =>
+                        A.el("th", { scope: "col", class: i ? "" : "first", text }),
+                    ),
+                );
+            this.key = key;
+            A.fill(this.body, rows);
+            this.foot.textContent = note;
+            this.foot.hidden = !note;
+            return this.element;
+        }
     };
+
+    /** A table that is made once. */
+    A.table = (label, heads, rows, options) => new A.Table(label, options).set(heads, rows);
 
     /** A table cell with a text or an element. */
     A.cell = (content, name) =>
@@ -166,10 +225,7 @@ const Anytime = {};
                 A.el(
                     "span",
                     {},
-                    A.el("span", {
-                        class: "chip",
-                        style: { "background-color": `var(--${color})` },
-                    }),
+                    A.el("span", { class: "chip", style: { "--color": `var(--${color})` } }),
                     text,
                 ),
             ),

@@ -11,9 +11,9 @@
 
 static const char *const styles[] = {"dygraph.min.css", "page.css"};
 static const char *const scripts[] = {
-    "dygraph.min.js",   "dom.js",     "run_data.js", "charts.js",   "timeline.js",
-    "summary_table.js", "workers.js", "network.js",  "sections.js", "resource_table.js",
-    "panels.js",        "page.js",    "report.js"};
+    "dygraph.min.js",    "dom.js",           "run_data.js", "legend.js",  "charts.js",
+    "timeline.js",       "summary_table.js", "workers.js",  "network.js", "sections.js",
+    "resource_table.js", "panels.js",        "page.js",     "report.js"};
 
 typedef struct page {
     at_atomic_file draft;

@@ -15,10 +15,18 @@
         ["last minute", 60],
         ["last 10 seconds", 10],
     ];
-    const DOTS = { live: "●", paused: "❚❚", connecting: "○", lost: "○", ended: "■" };
+    const DOTS = {
+        live: "●",
+        paused: "❚❚",
+        connecting: "○",
+        lost: "○",
+        finished: "■",
+        ended: "■",
+    };
     const STATUS = {
         connecting: "connecting",
         live: "live",
+        finished: "finished",
         paused: "paused",
         lost: "the server does not respond; retrying",
         refused: "the token is no longer valid; open the address that anytime printed",
@@ -95,8 +103,16 @@
 
         onNewData() {
             this.outdated = true;
-            this.setStatus(this.paused ? "paused" : "live");
+            this.setStatus(this.activity());
             this.schedule();
+        }
+
+        /** "live" only while a run can have news. */
+        activity() {
+            if (this.paused) return "paused";
+            const over = ({ state, result }) =>
+                state === "ended" || state === "broken" || (state === "unrecorded" && result);
+            return this.runs.length && this.runs.every(over) ? "finished" : "live";
         }
 
         /** The server is about to stop: this is the last chance for an update. */
@@ -121,7 +137,7 @@
             this.outdated = false;
             try {
                 await this.fetchUpdates();
-                this.setStatus(this.paused ? "paused" : "live");
+                this.setStatus(this.activity());
             } catch (error) {
                 this.setStatus(error.status === 401 ? "refused" : "lost");
                 this.outdated = true;
@@ -196,7 +212,7 @@
             this.paused = paused;
             this.button.setAttribute("aria-pressed", String(paused));
             this.button.textContent = paused ? "Resume" : "Pause";
-            if (this.state !== "ended") this.setStatus(paused ? "paused" : "live");
+            if (this.state !== "ended") this.setStatus(this.activity());
             this.schedule();
         }
 

@@ -50,11 +50,10 @@
                     }),
             );
             this.charts = [this.presence, ...this.links];
-            this.body = A.el("div");
-            this.element = A.el(
-                "section",
-                { id: "network" },
-                A.el("h2", { text: "Network" }),
+            this.table = new A.Table("Connections");
+            this.element = A.section(
+                "network",
+                "Network",
                 A.el(
                     "div",
                     { class: "grid" },
@@ -64,7 +63,7 @@
                     "div",
                     { class: "card wide" },
                     A.el("h3", { text: "Connections" }),
-                    this.body,
+                    this.table.element,
                 ),
             );
         }
@@ -90,7 +89,7 @@
                     })),
                 ),
             );
-            A.fill(this.body, A.table(HEADS, network.links.map(linkRow)));
+            this.table.set(HEADS, network.links.map(linkRow));
         }
     };
 

@@ -10,9 +10,29 @@
     const { number, seconds, count } = A.format;
     const { CURVES, HISTOGRAMS, RESOURCES } = A;
 
+    /* Half-lives in steps. */
+    const SMOOTHINGS = [
+        [0, "none"],
+        [5, "half-life of 5 steps"],
+        [20, "half-life of 20 steps"],
+        [50, "half-life of 50 steps, as in the summary"],
+        [200, "half-life of 200 steps"],
+    ];
+
+    const keyOf = (run) => run.folder || run.label;
+
+    /** What times are called: those of simulated runs are virtual. */
+    function clockOf(runs) {
+        const worlds = runs.map((run) => (run.result || (run.summary || {}).info || {}).world);
+        if (!worlds.includes("sim")) return "time";
+        return worlds.every((world) => world === "sim") ? "virtual time" : "time (real or virtual)";
+    }
+
     A.Page = class {
         constructor(root) {
-            this.summaryTable = new A.SummaryTable();
+            this.hidden = new Set(); // keys of the runs that the user has hidden
+            this.halfLife = 0; // of the smoothing, in steps
+            this.summaryTable = new A.SummaryTable((run) => this.toggle([run]));
             this.curves = CURVES.map((options) => new A.Chart(options));
             this.histograms = HISTOGRAMS.map(
                 (options) =>
@@ -59,7 +79,8 @@
         build(root) {
             this.heading = A.el("h1");
             this.subheading = A.el("p", { class: "subheading" });
-            this.legend = A.el("p", { class: "legend" });
+            this.legend = new A.CurveLegend((label) => this.toggleGroup(label));
+            this.smoothing = this.makeSmoothing();
             this.tools = A.el("div", { class: "tools" }); // filled by the live dashboard
             this.chooser = A.el("select", {
                 id: "which",
@@ -71,17 +92,18 @@
                 A.el("label", { for: "which", text: "run" }),
                 this.chooser,
             );
-            this.curveSection = section(
+            this.curveSection = A.section(
                 "curves",
                 "Training curves",
-                this.legend,
+                this.smoothing,
+                this.legend.element,
                 A.el(
                     "div",
                     { class: "grid" },
                     this.curves.map((c) => c.element),
                 ),
             );
-            this.workerSection = section(
+            this.workerSection = A.section(
                 "workers",
                 "Workers",
                 this.choice,
@@ -89,7 +111,7 @@
                 this.workers.element,
                 this.workerBatch.element,
             );
-            this.histogramSection = section(
+            this.histogramSection = A.section(
                 "histograms",
                 "Histograms",
                 A.el(
@@ -98,7 +120,7 @@
                     this.histograms.map((c) => c.element),
                 ),
             );
-            this.resourceSection = section(
+            this.resourceSection = A.section(
                 "resources",
                 "Resource usage",
                 this.resourceTable.element,
@@ -127,36 +149,81 @@
             );
         }
 
+        /** Which average of the noisy curves is shown. */
+        makeSmoothing() {
+            const select = A.el(
+                "select",
+                { id: "smoothing", on: { change: () => this.smooth(Number(select.value)) } },
+                SMOOTHINGS.map(([value, text]) => A.el("option", { value: String(value), text })),
+            );
+            const label = A.el("label", { for: "smoothing", text: "smoothing" });
+            return A.el("p", { class: "choice" }, label, select);
+        }
+
+        smooth(halfLife) {
+            this.halfLife = halfLife;
+            this.updateCharts();
+        }
+
         /** Shows these runs; zoomed charts stay zoomed. */
         update(runs) {
             this.runs = runs;
-            const groups = A.group(runs);
-            const series = groups.map((group) => ({
-                ...group,
-                summaries: group.runs.map((run) => run.summary).filter(Boolean),
-            }));
+            this.groups = A.group(runs);
+            A.clock = clockOf(runs);
             this.updateHeading(runs);
             this.updateChooser(runs);
-            this.summaryTable.update(runs, groups);
+            this.ledger.update(runs, this.groups);
+            this.settings.update(runs);
+            this.hasResources = this.resourceTable.update(this.groups);
+            this.updateChosen();
+            this.updateCharts();
+        }
+
+        /** Everything that depends on which runs are picked. */
+        updateCharts() {
+            const groups = this.groups.map((group) => ({
+                ...group,
+                runs: group.runs.filter((run) => !this.hidden.has(keyOf(run))),
+            }));
+            const series = groups
+                .filter((group) => group.runs.length)
+                .map((group) => ({
+                    ...group,
+                    summaries: group.runs.map((run) => run.summary).filter(Boolean),
+                }));
+            this.summaryTable.update(this.runs, this.groups, (run) => !this.hidden.has(keyOf(run)));
             this.updateLegend(groups);
             // A chart that is created in a hidden element cannot determine its size.
             this.curveSection.hidden = this.histogramSection.hidden = false;
             this.curves.forEach((chart, i) =>
-                chart.update(
-                    series.map((group) => ({
-                        label: group.label,
-                        index: group.index,
-                        curve: A.band(group.summaries.map(CURVES[i].get)),
-                    })),
-                ),
+                chart.update(series.map((group) => this.curveOf(group, CURVES[i]))),
             );
             this.updateHistograms(series);
-            this.ledger.update(runs, groups);
-            this.settings.update(runs);
-            this.hasResources = this.resourceTable.update(groups);
-            this.updateChosen();
-            this.curveSection.hidden = this.curves.every((chart) => chart.element.hidden);
+            // With all runs hidden, the legend stays to show them again.
+            const none = this.curves.every((chart) => chart.element.hidden);
+            this.curveSection.hidden = none && this.hidden.size === 0;
             this.updateNav();
+        }
+
+        curveOf({ label, index, summaries }, { get, noisy }) {
+            const halfLife = noisy ? this.halfLife : 0;
+            const curves = summaries.map((summary) => A.smooth(get(summary), halfLife));
+            return { label, index, curve: A.band(curves) };
+        }
+
+        /** Hides these runs, or shows them if one of them is hidden. */
+        toggle(runs) {
+            const keys = runs.map(keyOf);
+            const show = keys.some((key) => this.hidden.has(key));
+            for (const key of keys) {
+                if (show) this.hidden.delete(key);
+                else this.hidden.add(key);
+            }
+            this.updateCharts();
+        }
+
+        toggleGroup(label) {
+            this.toggle(this.groups.find((group) => group.label === label).runs);
         }
 
         updateHeading(runs) {
@@ -169,24 +236,22 @@
                 same("workers")
                     ? `${count(infos[0].workers)} ${infos[0].workers === 1 ? "worker" : "workers"}`
                     : "",
-                same("world") ? `${infos[0].world} world` : "",
+                same("world") ? worldText(infos[0].world) : "",
             ];
             this.heading.textContent = title;
             this.subheading.textContent = parts.filter(Boolean).join(" · ");
         }
 
         updateLegend(groups) {
-            this.legend.hidden = groups.length < 2 && groups[0].runs.length < 2;
-            A.fill(
-                this.legend,
-                groups.map((group) =>
-                    A.el(
-                        "span",
-                        {},
-                        A.chip(group.index),
-                        group.runs.length > 1 ? bandText(group) : group.label,
-                    ),
-                ),
+            this.legend.element.hidden = this.runs.length < 2;
+            const off = groups.filter((group) => group.runs.length === 0);
+            this.legend.update(
+                groups.map((group) => ({
+                    label: group.label,
+                    index: group.index,
+                    text: group.runs.length > 1 ? bandText(group) : group.label,
+                })),
+                new Set(off.map((group) => group.label)),
             );
         }
 
@@ -245,13 +310,15 @@
             this.workers.update(summary);
             this.workerBatch.update(A.batchCurves(summary));
             this.events.update(summary);
+            const { shown, rest } = A.processes(summary);
             this.resources.forEach((chart, i) =>
                 chart.update(
-                    A.processes(summary).map((process, index) => ({
+                    shown.map((process, index) => ({
                         label: process.label,
                         index,
                         curve: A.curve(process.trend, "t", RESOURCES[i].of),
                     })),
+                    rest ? `${rest} more processes are in resource_stats.csv` : "",
                 ),
             );
         }
@@ -282,12 +349,11 @@
         }
     };
 
+    const worldText = (world) => (world === "sim" ? "simulated" : `${world} world`);
+
     function bandText({ label, runs }) {
         const band = runs.length > 2 ? "95 % confidence interval" : "range";
         return `${label}: mean of ${runs.length} runs and ${band}`;
     }
 
-    function section(id, title, ...children) {
-        return A.el("section", { id }, A.el("h2", { text: title }), ...children);
-    }
 })(Anytime);

@@ -15,6 +15,7 @@
             formatX: seconds,
             formatY: number,
             log: true,
+            noisy: true,
             get: steps("loss", "t"),
         },
         {
@@ -23,6 +24,7 @@
             y: "test accuracy",
             formatX: seconds,
             formatY: (v) => number(v, 4),
+            marked: true,
             get: tests("accuracy"),
         },
         {
@@ -32,6 +34,7 @@
             formatX: seconds,
             formatY: number,
             log: true,
+            marked: true,
             get: tests("loss"),
         },
         {
@@ -40,6 +43,7 @@
             y: "test AUC",
             formatX: seconds,
             formatY: (v) => number(v, 4),
+            marked: true,
             get: tests("auc"),
         },
         {
@@ -48,6 +52,7 @@
             y: "top-5 test accuracy",
             formatX: seconds,
             formatY: (v) => number(v, 4),
+            marked: true,
             get: tests("top5"),
         },
         {
@@ -56,6 +61,7 @@
             y: "test R2",
             formatX: seconds,
             formatY: (v) => number(v, 4),
+            marked: true,
             get: tests("r2"),
         },
         {
@@ -65,6 +71,7 @@
             formatX: seconds,
             formatY: number,
             log: true,
+            marked: true,
             get: tests("disagreement"),
         },
         {
@@ -74,6 +81,7 @@
             formatX: seconds,
             formatY: number,
             log: true,
+            marked: true,
             get: tests("worst_loss"),
         },
         {
@@ -83,6 +91,7 @@
             formatX: seconds,
             formatY: number,
             log: true,
+            marked: true,
             get: tests("train_loss"),
         },
         {
@@ -92,6 +101,7 @@
             formatX: seconds,
             formatY: number,
             log: true,
+            marked: true,
             get: tests("train_loss_max"),
         },
         {
@@ -101,6 +111,7 @@
             formatX: seconds,
             formatY: number,
             zero: true,
+            noisy: true,
             get: (run) => A.rateCurve(run.steps),
         },
         {
@@ -110,6 +121,7 @@
             formatX: count,
             formatY: number,
             log: true,
+            noisy: true,
             get: steps("loss", "step"),
         },
         {
@@ -119,6 +131,7 @@
             formatX: count,
             formatY: seconds,
             zero: true,
+            noisy: true,
             get: steps("seconds", "step"),
         },
         {
@@ -128,6 +141,7 @@
             formatX: count,
             formatY: number,
             zero: true,
+            noisy: true,
             get: steps("batch", "step"),
         },
         {
@@ -162,6 +176,7 @@
             formatX: count,
             formatY: number,
             zero: true,
+            noisy: true,
             get: steps("staleness", "step"),
         },
         {
@@ -171,6 +186,7 @@
             formatX: count,
             formatY: number,
             zero: true,
+            noisy: true,
             get: steps("messages", "step"),
         },
     ];
@@ -257,50 +273,84 @@
     };
 
     const LINES_MAX = 12,
-        BATCH_POINTS = 80;
+        BATCH_LINES_MAX = 6,
+        BATCH_POINTS = 60;
 
-    /** Batch sizes of single workers as lines, while there are few enough to distinguish. */
+    /** Mean batch sizes over time: a line per worker while there are few enough to distinguish,
+     *  otherwise the mean and range of all workers, and two lines: those of the workers with the
+     *  smallest and the largest batches. [] when all are equal. */
     A.batchCurves = function (summary) {
         const timeline = summary.timeline;
-        if (
-            !timeline ||
-            timeline.rows.length > LINES_MAX ||
-            timeline.rows.length !== summary.workers.length
-        )
-            return [];
+        if (!timeline) return [];
         const every = Math.max(1, Math.ceil(timeline.columns / BATCH_POINTS));
-        const curves = timeline.rows.map((row, index) => ({
-            label: "worker " + row.first,
+        const lines = timeline.rows.map((row) => batchMeans(timeline, row, every));
+        const values = lines.flat().filter(A.known);
+        if (!values.some((value) => value !== values[0])) return [];
+        const single = timeline.rows.length === summary.workers.length;
+        const x = lines[0].map((_, i) => (i * every + every / 2) * timeline.width);
+        const lineOf = (row, index, what = "") => ({
+            label: `worker ${timeline.rows[row].first}${what}`,
             index,
-            curve: batchCurve(timeline, row, every),
-        }));
-        const values = curves.flatMap((one) => (one.curve ? one.curve.y.flat() : []));
-        const differ = values.some((value) => value !== values[0]);
-        return differ ? curves : []; // all equal: no chart needed
+            curve: pointsOf(x, (i) => [lines[row][i], lines[row][i], lines[row][i]]),
+        });
+        if (single && lines.length <= BATCH_LINES_MAX)
+            return lines.map((_, row) => lineOf(row, row));
+        const count = summary.workers.reduce((sum, w) => sum + w.last - w.first + 1, 0);
+        const curve = pointsOf(x, (i) => rangeOf(lines.map((line) => line[i]).filter(A.known)));
+        const all = { label: `mean and range of ${count} workers`, index: 0, curve };
+        if (!single) return [all]; // a row has several workers
+        const [small, large] = extremes(lines.map((line) => meanOf(line.filter(A.known))));
+        return [all, lineOf(small, 1, " (smallest)"), lineOf(large, 2, " (largest)")];
     };
 
-    function batchCurve(timeline, row, every) {
+    /** Where the smallest and the largest known value are. */
+    function extremes(values) {
+        const order = values.map((_, i) => i).filter((i) => A.known(values[i]));
+        order.sort((a, b) => values[a] - values[b]);
+        return [order[0], order[order.length - 1]];
+    }
+
+    /** Means over `every` columns; undefined where no round ended. */
+    function batchMeans(timeline, row, every) {
+        const means = [];
+        for (let c = 0; c < timeline.columns; c += every) {
+            const known = [];
+            for (let k = c; k < Math.min(c + every, timeline.columns); k++) {
+                const batch = A.batchAt(timeline, row, k);
+                if (batch > 0) known.push(batch);
+            }
+            means.push(known.length ? meanOf(known) : undefined);
+        }
+        return means;
+    }
+
+    const meanOf = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+    const rangeOf = (values) => [Math.min(...values), meanOf(values), Math.max(...values)];
+
+    /** The curve of the known points; null without any. */
+    function pointsOf(all, valueAt) {
         const x = [],
             y = [];
-        for (let c = 0; c < timeline.columns; c += every) {
-            const values = [];
-            for (let k = c; k < Math.min(c + every, timeline.columns); k++)
-                values.push(A.batchAt(timeline, row, k));
-            const known = values.filter((value) => value > 0);
-            if (!known.length) continue;
-            const mean = known.reduce((sum, value) => sum + value, 0) / known.length;
-            x.push((c + every / 2) * timeline.width);
-            y.push([Math.min(...known), mean, Math.max(...known)]);
-        }
+        all.forEach((at, i) => {
+            const value = valueAt(i);
+            if (!A.known(value[1])) return;
+            x.push(at);
+            y.push(value);
+        });
         return x.length ? { x, y } : null;
     }
 
-    /** Processes with names, the hub first. */
+    /** Processes with names, the hub first, and how many of them have no curve. */
     A.processes = function (summary) {
         const name = (node) =>
             node === 0 ? "hub" : node === "evaluator" ? "evaluator" : "worker " + node;
-        return (summary.usage || [])
-            .slice(0, LINES_MAX)
-            .map((process) => ({ ...process, label: name(process.node) }));
+        const all = summary.usage || [];
+        return {
+            shown: all
+                .slice(0, LINES_MAX)
+                .map((process) => ({ ...process, label: name(process.node) })),
+            rest: Math.max(0, all.length - LINES_MAX),
+        };
     };
 })(Anytime);

@@ -26,7 +26,8 @@
 
     A.ResourceTable = class {
         constructor() {
-            this.element = A.el("div", { class: "card wide" });
+            this.table = new A.Table("Resource usage of processes", { class: "close" });
+            this.element = A.el("div", { class: "card wide" }, this.table.element);
         }
 
         /** True if there is anything to show. */
@@ -35,7 +36,7 @@
                 group.runs.flatMap((run) => rowsOf(run, group.index)),
             );
             const heads = ["run", "process", ...COLUMNS.map(([head]) => head)];
-            A.fill(this.element, A.table(heads, rows, { class: "close" }));
+            this.table.set(heads, rows);
             this.element.hidden = !rows.length;
             return rows.length > 0;
         }

@@ -114,19 +114,37 @@
 
     /* ---- curves ---- */
 
-    /** A curve: { x: [..], y: [[low, middle, high], ..] }; null without points. */
+    /** A curve: { x: [..], y: [[low, middle, high], ..], step: [..] }; null without points. */
     function curve(series, axis, channel) {
         if (!series || !series[channel]) return null;
         const { mean, min, max } = series[channel];
         const x = [],
-            y = [];
+            y = [],
+            step = [];
         mean.forEach((value, i) => {
             if (!A.known(value)) return;
             x.push(series[axis][i]);
             y.push([min ? min[i] : value, value, max ? max[i] : value]);
+            step.push(series.step[i]);
         });
-        return x.length ? { x, y } : null;
+        return x.length ? { x, y, step } : null;
     }
+
+    /** The exponential moving average of a curve, with a half-life in steps; 0: the curve itself.
+     *  Like the average of the program (src/record/tally.c), its weights have the sum 1. */
+    A.smooth = function (line, halfLife) {
+        if (!line || !line.step || !(halfLife > 0)) return line;
+        let sum = 0,
+            weight = 0;
+        const y = line.y.map(([, value], i) => {
+            const steps = i ? line.step[i] - line.step[i - 1] : 1;
+            const decay = 2 ** (-Math.max(1, steps) / halfLife);
+            sum = decay * sum + (1 - decay) * value;
+            weight = decay * weight + (1 - decay);
+            return [sum / weight, sum / weight, sum / weight];
+        });
+        return { ...line, y };
+    };
 
     const RATE_POINTS = 100; // single steps of an asynchronous run would be too noisy
 
@@ -136,16 +154,18 @@
         if (!all || all.x.length < 2) return null;
         const least = (all.x[all.x.length - 1] - all.x[0]) / RATE_POINTS;
         const x = [],
-            y = [];
+            y = [],
+            step = [];
         for (let i = 1, from = 0; i < all.x.length; i++) {
             const time = all.x[i] - all.x[from];
             if (time <= 0 || time < least) continue;
             const rate = (all.y[i][2] - all.y[from][2]) / time;
             x.push(all.x[i]);
             y.push([rate, rate, rate]);
+            step.push(all.step[i]);
             from = i;
         }
-        return x.length ? { x, y } : null;
+        return x.length ? { x, y, step } : null;
     }
 
     /** The time at which each step closed. */

@@ -17,12 +17,11 @@
 
     A.Ledger = class {
         constructor() {
-            this.body = A.el("div");
-            this.element = A.el(
-                "section",
-                { id: "ledger" },
-                A.el("h2", { text: "Samples used and dropped" }),
-                A.el("div", { class: "card wide" }, this.body),
+            this.table = new A.Table("Samples used and dropped");
+            this.element = A.section(
+                "ledger",
+                "Samples used and dropped",
+                A.el("div", { class: "card wide" }, this.table.element),
             );
         }
 
@@ -31,12 +30,9 @@
                 group.runs.filter((run) => A.stateOf(run).samples).map((run) => ({ run, group })),
             );
             this.element.hidden = shown.length === 0;
-            A.fill(
-                this.body,
-                table(
-                    ["run", "share used", "used", "dropped", "reason"],
-                    shown.map(({ run, group }) => ledgerRow(run, group)),
-                ),
+            this.table.set(
+                ["run", "share used", "used", "dropped", "reason"],
+                shown.map(({ run, group }) => ledgerRow(run, group)),
             );
         }
     };
@@ -64,13 +60,14 @@
 
     /* ---- settings ---- */
 
+    const COLUMNS_MAX = 12; // runs beside each other
+
     A.Settings = class {
         constructor() {
             this.body = A.el("div");
-            this.element = A.el(
-                "section",
-                { id: "settings" },
-                A.el("h2", { text: "Settings" }),
+            this.element = A.section(
+                "settings",
+                "Settings",
                 A.el("div", { class: "card wide" }, this.body),
             );
         }
@@ -80,7 +77,7 @@
             const key = JSON.stringify(runs.map((run) => [run.label, Boolean(run.result)]));
             if (key === this.key) return;
             this.key = key;
-            const columns = runs.slice(0, 12).map(settingsOf);
+            const columns = runs.slice(0, COLUMNS_MAX).map(settingsOf);
             const names = [...new Set(columns.flatMap((column) => Object.keys(column)))];
             const differs = (name) => columns.some((column) => column[name] !== columns[0][name]);
             const row = (name) =>
@@ -90,12 +87,18 @@
                     A.el("th", { scope: "row", text: name }),
                     columns.map((column) => cell(column[name] || "–")),
                 );
-            const heads = ["setting", ...runs.slice(0, 12).map((run) => run.label)];
+            const heads = ["setting", ...runs.slice(0, COLUMNS_MAX).map((run) => run.label)];
+            const more = runs.length - COLUMNS_MAX;
             const different = names.filter(differs),
                 equal = names.filter((name) => !differs(name));
             A.fill(
                 this.body,
-                table(heads, (different.length ? different : equal.filter(isNoOption)).map(row)),
+                more > 0 ? A.el("p", { class: "note", text: `${more} more runs not shown` }) : null,
+                table(
+                    "Settings that differ",
+                    heads,
+                    (different.length ? different : equal.filter(isNoOption)).map(row),
+                ),
                 A.el(
                     "details",
                     {},
@@ -104,7 +107,11 @@
                             ? `${equal.length} identical settings`
                             : "all options",
                     }),
-                    table(heads, (different.length ? equal : equal.filter(isOption)).map(row)),
+                    table(
+                        "Identical settings",
+                        heads,
+                        (different.length ? equal : equal.filter(isOption)).map(row),
+                    ),
                 ),
             );
         }
@@ -121,8 +128,10 @@
         const { result, summary } = run,
             info = (summary || {}).info || {};
         const what = result || info;
+        const commands = [...((result || {}).earlier_commands || []), what.command];
         const list = [
-            ["command", what.command],
+            ["command", commands[0]],
+            ["resumed by", commands.slice(1).join("; ")],
             ["model", what.model],
             ["data", what.data],
             ["world", what.world],
@@ -156,10 +165,9 @@
                 tabindex: "0",
                 "aria-label": "events, newest first",
             });
-            this.element = A.el(
-                "section",
-                { id: "log" },
-                A.el("h2", { text: "Events" }),
+            this.element = A.section(
+                "log",
+                "Events",
                 A.el("div", { class: "card wide" }, this.list),
             );
         }

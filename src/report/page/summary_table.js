@@ -3,7 +3,7 @@
 
 (function (A) {
     const { number, seconds, percent, count } = A.format;
-    const { table, cell } = A;
+    const { cell } = A;
 
     const testOf = (metric) => (run) => {
         const test = run.summary ? run.summary.state.test : (run.result || {}).test || {};
@@ -72,17 +72,22 @@
     ];
 
     A.SummaryTable = class {
-        constructor() {
-            this.body = A.el("div");
-            this.element = A.el(
-                "section",
-                { id: "summary" },
-                A.el("h2", { text: "Summary" }),
-                this.body,
+        /** `onToggle` is called with a run that is to be hidden or shown. */
+        constructor(onToggle) {
+            this.onToggle = onToggle;
+            this.boxes = new Map(); // of the runs, by label: they keep the focus
+            this.tiles = A.el("div");
+            this.table = new A.Table("Summary of the runs", { class: "close" });
+            this.element = A.section(
+                "summary",
+                "Summary",
+                this.tiles,
+                A.el("div", { class: "card wide" }, this.table.element),
             );
         }
 
-        update(runs, groups) {
+        /** `isShown` says which runs are drawn in the charts. */
+        update(runs, groups, isShown) {
             const shown = MEASURES.filter(([, get]) => runs.some((run) => get(run)));
             const targets = runs.some((run) => targetText(run));
             const heads = [
@@ -94,20 +99,35 @@
                 ...(targets ? ["targets"] : []),
             ];
             const rows = groups.flatMap((group) => [
-                ...group.runs.map((run) => summaryRow(run, group, shown, targets)),
-                group.runs.length > 1 ? meanRow(group, shown, targets) : null,
+                ...group.runs.map((run) => {
+                    const box = runs.length > 1 ? this.boxOf(run, isShown(run)) : null;
+                    return summaryRow(run, box, group, shown, targets);
+                }),
+                meanRow({ ...group, runs: group.runs.filter(isShown) }, shown, targets),
             ]);
-            A.fill(
-                this.body,
-                runs.length === 1 ? tiles(runs[0]) : null,
-                A.el("div", { class: "card wide" }, table(heads, rows, { class: "close" })),
-            );
+            A.fill(this.tiles, runs.length === 1 ? tiles(runs[0]) : null);
+            const hasLoss = shown.some(([head]) => head === "training loss");
+            this.table.set(heads, rows, hasLoss ? LOSS_NOTE : "");
+        }
+
+        /** The checkbox of a run: whether the charts show it. */
+        boxOf(run, checked) {
+            const key = run.folder || run.label;
+            if (!this.boxes.has(key)) this.boxes.set(key, A.el("input", { type: "checkbox" }));
+            const box = this.boxes.get(key);
+            box.onchange = () => this.onToggle(run);
+            box.checked = checked;
+            return box;
         }
     };
 
-    function summaryRow(run, group, shown, targets) {
+    const LOSS_NOTE =
+        "Training loss: moving average with a half-life of 50 steps. The charts show every step; " +
+        "with the smoothing of 50 steps they end at this value.";
+
+    function summaryRow(run, box, group, shown, targets) {
         const what = run.result || (run.summary || {}).info || {};
-        const label = A.el("span", {}, A.chip(group.index), run.label);
+        const label = A.el(box ? "label" : "span", {}, box, A.chip(group.index), run.label);
         return A.el(
             "tr",
             {},
@@ -122,6 +142,7 @@
 
     /** The mean of repeated runs, with half the width of its 95 % interval from three runs on. */
     function meanRow(group, shown, targets) {
+        if (group.runs.length < 2) return null;
         const cells = shown.map(([, get, format]) => {
             const values = group.runs.map(get).filter(A.known);
             if (!values.length) return cell("–", "number");
@@ -174,7 +195,9 @@
                 format(get(run)),
                 head === "lost to stragglers" && duration > 0
                     ? `${percent(waited(run) / duration)} of the run`
-                    : "",
+                    : head === "training loss"
+                      ? "moving average"
+                      : "",
             ],
         );
         return A.el(

@@ -58,7 +58,7 @@
         makeChoice() {
             const select = A.el(
                 "select",
-                { "aria-label": "coloring", on: { change: () => this.choose(select.value) } },
+                { "aria-label": "coloring of the timeline", on: { change: () => this.choose(select.value) } },
                 A.el("option", { value: "state", text: "color by activity" }),
                 A.el("option", { value: "batch", text: "color by batch size" }),
             );

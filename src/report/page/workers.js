@@ -4,7 +4,7 @@
 
 (function (A) {
     const { seconds, percent, count } = A.format;
-    const { table, cell, bar } = A;
+    const { cell, bar } = A;
 
     const ROWS_FIRST = 32;
 
@@ -24,11 +24,12 @@
         constructor() {
             this.all = false;
             this.order = "first";
-            this.body = A.el("div");
+            this.table = new A.Table("Time and waiting caused per worker");
+            this.more = A.el("div");
             this.finding = A.el("p", { class: "finding" });
             this.select = A.el(
                 "select",
-                { "aria-label": "sort order", on: { change: () => this.sort(this.select.value) } },
+                { "aria-label": "sort order of the workers", on: { change: () => this.sort(this.select.value) } },
                 [
                     ["first", "sort by worker"],
                     ["waited", "sort by waiting caused"],
@@ -47,7 +48,8 @@
                 ),
                 this.finding,
                 A.legend(TIME_PARTS.map(([, color, text]) => [color, text])),
-                this.body,
+                this.table.element,
+                this.more,
             );
         }
 
@@ -80,31 +82,28 @@
                 1e-12,
             );
             this.finding.textContent = describe(this.summary);
-            A.fill(
-                this.body,
-                table(
-                    [
-                        "worker",
-                        "time",
-                        "waiting caused",
-                        "wasted work",
-                        "rounds",
-                        "samples used",
-                        "samples dropped",
-                        "state",
-                    ],
-                    shown.map((worker) => workerRow(worker, longest, most)),
-                ),
-                rows.length > shown.length ? this.moreButton(rows.length) : null,
+            this.table.set(
+                [
+                    "worker",
+                    "time",
+                    "waiting caused",
+                    "wasted work",
+                    "rounds",
+                    "samples used",
+                    "samples dropped",
+                    "state",
+                ],
+                shown.map((worker) => workerRow(worker, longest, most)),
             );
+            this.offerMore(rows.length, shown.length);
         }
 
-        moreButton(total) {
-            return A.el("button", {
-                type: "button",
-                text: `show all ${total} rows`,
-                on: { click: () => this.showAll() },
-            });
+        /** A button for the rows that are not shown; it stays the same while they do. */
+        offerMore(total, shown) {
+            const text = total > shown ? `show all ${total} rows` : "";
+            if (this.more.textContent === text) return;
+            const on = { click: () => this.showAll() };
+            A.fill(this.more, text ? A.el("button", { type: "button", text, on }) : null);
         }
 
         showAll() {

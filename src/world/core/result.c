@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/file.h"
+#include "model_io/checkpoint.h"
 #include "step/switch.h"
 
 /* JSON has no NaN: unknown values are null. */
@@ -244,6 +245,17 @@ static double mean_of(double sum, uint64_t count)
     return count > 0 ? sum / (double)count : 0;
 }
 
+json_t *at_result_earlier_commands(const at_run_options *options)
+{
+    if (!options->resume) return NULL;
+    const json_t *state = options->resume->state;
+    json_t       *all = json_copy(json_object_get(state, "earlier_commands"));
+    json_t       *last = json_object_get(state, "command");
+    if (!all) all = json_array();
+    if (json_is_string(last)) json_array_append(all, last);
+    return all;
+}
+
 static void add_identity(json_t *root, const at_result_facts *f)
 {
     assert(f->plan->mix);
@@ -256,6 +268,7 @@ static void add_identity(json_t *root, const at_result_facts *f)
     json_object_set_new(root, "rules", rules(f->plan));
     if (f->plan->then) json_object_set_new(root, "switch", switched(f));
     json_object_set_new(root, "command", json_string(o->command ? o->command : ""));
+    if (o->resume) json_object_set_new(root, "earlier_commands", at_result_earlier_commands(o));
     json_object_set_new(root, "options", o->options ? json_incref(o->options) : json_object());
     json_object_set_new(
         root, "machine",

@@ -431,6 +431,8 @@ static void describe_run(void *self, json_t *state, at_ns at)
     json_object_set_new(state, "anytime", json_string(ANYTIME_VERSION));
     json_object_set_new(state, "world", json_string(r->info.world));
     json_object_set_new(state, "command", json_string(r->info.command));
+    if (r->options->resume)
+        json_object_set_new(state, "earlier_commands", at_result_earlier_commands(r->options));
     json_object_set(state, "options", r->options->options);
     json_object_set_new(state, "data",
                         json_pack("{s:I, s:I}", "samples", (json_int_t)r->options->task->samples,

@@ -160,15 +160,16 @@ class Page:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=2 if mobile else 1, mobile=mobile)
 
-    def prefer(self, scheme):
-        """Sets the preferred color scheme, 'light' or 'dark'."""
+    def prefer(self, scheme, motion="no-preference"):
+        """Sets the preferred color scheme, 'light' or 'dark', and amount of motion."""
         self.call("Emulation.setEmulatedMedia",
-                  features=[{"name": "prefers-color-scheme", "value": scheme}])
+                  features=[{"name": "prefers-color-scheme", "value": scheme},
+                            {"name": "prefers-reduced-motion", "value": motion}])
 
     def press(self, key):
         """Presses and releases a key: 'Tab', 'ArrowLeft', '+', .."""
-        text = {"text": key} if len(key) == 1 else {}
-        code = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38,
+        text = {"text": "\r" if key == "Enter" else key} if len(key) == 1 or key == "Enter" else {}
+        code = {"Tab": 9, "Enter": 13, " ": 32, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38,
                 "ArrowRight": 39, "ArrowDown": 40}.get(key, 0)
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code,
