@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Workers on other machines: the same bits as on one, whoever comes, goes and comes back."""
 import os
+import pathlib
 import signal
 import socket
 
@@ -153,8 +154,8 @@ class Elastic(net.TestCase):
         worker = self.work(hub)
         child = hub.evaluator()
         port = int(hub.address().rsplit(":", 1)[1])
-        rows = [line.split() for line in open("/proc/net/tcp", encoding="ascii")][1:]
-        inode = next(row[9] for row in rows
+        rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()]
+        inode = next(row[9] for row in rows[1:]
                      if row[3] == "0A" and int(row[1].split(":")[1], 16) == port)  # it listens
 
         def has(pid):
