@@ -11,10 +11,10 @@ do not compete for the cores of this machine.
 
     ideal      as many samples per worker and second as eight workers make that nobody interrupts
     elastic    the workers that are there join a hub that goes on
-    restart    the run is stopped at every change and resumed from its last checkpoint with
-               those machines that are there within two seconds, as `torchrun` does; a checkpoint
-               every second (300 s of the trace). Programs on machines that stay are not loaded
-               again, they only reconnect
+    restart    at every change the run is killed, and resumed from its last checkpoint with the
+               workers that are there, as `torchrun` does; a checkpoint every second (300 s of the
+               trace). Programs on machines that stay load the job again without being started
+               again, which is less than `torchrun` does
 
 Goodput is samples used per second; the useful share is the time for those samples by the time that
 machines were there. Both count start-up: a machine is paid for while its program loads.
@@ -140,7 +140,7 @@ def restart(options, strategy, folder, trace):
         fleet.kill_hub()
         fleet.machines(min(machines, len(fleet.crowd)))
         if machines:
-            fleet.open_hub("--workers", machines, "--seconds", "1h", "--join-timeout", "2s",
+            fleet.open_hub("--workers", machines, "--seconds", "1h", "--join-timeout", "1s",
                            "--checkpoint-every", "1s")
             fleet.machines(machines)
     follow(trace, act)

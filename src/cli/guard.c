@@ -42,7 +42,7 @@ static void become_hub(pid_t parent, const sigset_t *mask)
     hub = 0;
     set_handlers(SIG_DFL, &all);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(AT_ERR_FAILED);
+    if (getppid() != parent) raise(SIGKILL); /* it died before the prctl */
     sigprocmask(SIG_SETMASK, mask, NULL);
 }
 

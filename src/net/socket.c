@@ -125,12 +125,23 @@ static int await_connection(int fd, at_ns until)
     }
 }
 
+/* When nobody listens at a port of this machine that the system also uses for connections, trying
+ * again and again ends up in a connection with itself, which would keep the port from its hub. */
+static bool is_with_itself(int fd, const struct addrinfo *peer)
+{
+    struct sockaddr_storage here = {0};
+    socklen_t               size = sizeof here;
+    if (getsockname(fd, (struct sockaddr *)&here, &size) != 0) return false;
+    return size == peer->ai_addrlen && memcmp(&here, peer->ai_addr, size) == 0;
+}
+
 static int connect_to(const struct addrinfo *where, at_ns until, int *fd)
 {
     *fd = open_socket(where);
     if (*fd < 0) return errno;
     int error = connect(*fd, where->ai_addr, where->ai_addrlen) == 0 ? 0 : errno;
     if (error == EINPROGRESS) error = await_connection(*fd, until);
+    if (!error && is_with_itself(*fd, where)) error = ECONNREFUSED;
     if (error) {
         close(*fd);
         *fd = -1;

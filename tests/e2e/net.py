@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Workers on other machines: the same bits as on one, whoever comes, goes and comes back."""
 import os
+import pathlib
 import signal
 import socket
 
@@ -129,6 +130,43 @@ class Elastic(net.TestCase):
             self.assert_ends(process)
         self.assertEqual(ended.result["params_hash"], calm["params_hash"])
         self.assert_ledger(ended)
+
+    def test_workers_come_back_to_a_hub_that_expects_more_of_them(self):
+        hub = self.hub(*JOB, "--steps", 300, "--workers", 2, "--checkpoint-every", 10,
+                       "--sample-time", "200us")
+        address = hub.address()
+        crowd = [self.work(hub), self.work(hub)]
+        hub.wait_steps(30)
+        hub.process.kill()
+        hub.wait()
+        hub = self.hub("--workers", 3, folder=hub.folder, listen=address)
+        crowd.append(self.work(hub))
+        ended = hub.wait()
+        self.assertEqual(ended.code, support.DONE, ended)
+        said = [self.assert_ends(process) for process in crowd]
+        self.assertIn("joining it again", said[0])
+        self.assertEqual(len([row for row in ended.result["worker"] if row["used"]]), 3)
+        self.assert_ledger(ended)
+
+    def test_only_the_hub_has_its_port(self):
+        """Its children may need long to end after it was killed, and the next hub wants the port."""
+        hub = self.hub(*support.SMALL, "--quiet", "--workers", 1, "--seconds", "120s")
+        worker = self.work(hub)
+        child = hub.evaluator()
+        port = int(hub.address().rsplit(":", 1)[1])
+        rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()]
+        inode = next(row[9] for row in rows[1:]
+                     if row[3] == "0A" and int(row[1].split(":")[1], 16) == port)  # it listens
+
+        def has(pid):
+            links = [f"/proc/{pid}/fd/{name}" for name in os.listdir(f"/proc/{pid}/fd")]
+            return f"socket:[{inode}]" in [os.readlink(link) for link in links
+                                           if os.path.lexists(link)]
+        self.assertTrue(has(hub.pid))
+        self.assertFalse(has(child))
+        hub.signal(signal.SIGTERM)
+        hub.wait()
+        self.assert_ends(worker)
 
     def test_programs_come_back_to_a_hub_that_was_killed_and_resumed(self):
         job = ("--steps", 400, "--quiet")

@@ -108,6 +108,20 @@ class BadCables(TestCase):
         self.assertGreater(sum(link["resent_packets"] for link in links), 0)
 
 
+class Ports(TestCase):
+    def test_a_worker_does_not_take_itself_for_the_hub(self):
+        """With few ports, the one it connects from is soon the one it connects to."""
+        self.network.call(1, "sh", "-c",
+                          "echo 40000 40001 > /proc/sys/net/ipv4/ip_local_port_range")
+        token = self.folder / "token"
+        token.write_text("0123456789abcdef0123456789abcdef\n")
+        token.chmod(0o600)
+        worker = self.spawn((*self.network.enter(1), support.ANYTIME, "work", "127.0.0.1:40000",
+                             "--token", token, "--reconnect", "3s"), {})
+        said = self.assert_ends(worker, support.MISSING)
+        self.assertIn("Connection refused", said.splitlines()[-2] + said.splitlines()[-1])
+
+
 class Partitions(TestCase):
     def test_one_that_heals_before_the_lease_ends_loses_nobody(self):
         self.begin("--seconds", "120s", "--lease", "60s", "--record", "steps")

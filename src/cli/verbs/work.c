@@ -51,29 +51,60 @@ static at_err where(const at_parsed *parsed, char hub[AT_NET_LIST_SIZE], at_net_
 }
 
 /* Loads what the hub trains. The hub checks that it is the same. */
-static at_err load(at_parsed *parsed, const at_net_join *join, const char *command,
-                   at_launch *launch, at_fail *fail)
+static at_err load(at_parsed *parsed, const json_t *job, const char *command, at_launch *launch,
+                   at_fail *fail)
 {
-    json_t *options;
-    AT_TRY(at_net_ask_job(join, &options, fail));
-    at_err err =
-        at_options_inherit(parsed, options, not_taken, sizeof not_taken / sizeof *not_taken, fail);
-    json_decref(options);
-    if (!err) err = at_options_set(parsed, AT_FOR_TRAIN, "world", "net", fail);
-    return err ? err : at_launch_open(launch, parsed, command, fail);
+    AT_TRY(at_options_inherit(parsed, job, not_taken, sizeof not_taken / sizeof *not_taken, fail));
+    AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "world", "net", fail));
+    return at_launch_open(launch, parsed, command, fail);
+}
+
+static at_err work(const at_parsed *parsed, const json_t *job, const at_net_join *join,
+                   const char *command, at_fail *fail)
+{
+    at_parsed own;
+    at_launch launch;
+    json_t   *result = NULL;
+    AT_TRY(at_options_copy(&own, parsed, fail));
+    at_err err = load(&own, job, command, &launch, fail);
+    if (!err) {
+        launch.run.joins = join;
+        err = at_run(&launch.run, &result, fail);
+        json_decref(result);
+        at_launch_close(&launch);
+    }
+    at_options_deinit(&own);
+    return err;
+}
+
+/* A hub that was resumed may expect another number of workers: takes the new job, if any. */
+static bool has_changed(const at_net_join *join, json_t **job)
+{
+    at_fail ignored;
+    json_t *now;
+    if (at_net_ask_job(join, &now, &ignored)) return false;
+    bool changed = !json_equal(now, *job);
+    json_decref(*job);
+    *job = now;
+    if (changed && join->say) join->say("the run has other settings now; joining it again");
+    return changed;
 }
 
 at_err at_verb_work(at_parsed *parsed, const char *command, at_fail *fail)
 {
     char        hub[AT_NET_LIST_SIZE] = "";
     at_net_join join;
-    at_launch   launch;
-    json_t     *result = NULL;
+    json_t     *job;
+    bool        refused = false;
     AT_TRY(where(parsed, hub, &join, fail));
-    AT_TRY(load(parsed, &join, command, &launch, fail));
-    launch.run.joins = &join;
-    at_err err = at_run(&launch.run, &result, fail);
-    json_decref(result);
-    at_launch_close(&launch);
+    join.refused = &refused;
+    AT_TRY(at_net_ask_job(&join, &job, fail));
+    at_err err = work(parsed, job, &join, command, fail);
+    while (refused && has_changed(&join, &job)) {
+        refused = false;
+        *fail = (at_fail){0};
+        err = work(parsed, job, &join, command, fail);
+    }
+    json_decref(job);
     return err;
 }

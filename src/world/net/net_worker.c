@@ -274,5 +274,6 @@ at_err at_net_work(const at_world_context *context, at_fail *fail)
         if (joined) p = new_patience(join);
     } while (err && useless < EVICTIONS_MAX && tries_again(join, &p, fail));
     at_local_steps_free(w.local);
+    *join->refused = err == AT_ERR_USAGE;
     return err;
 }

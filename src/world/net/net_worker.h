@@ -21,6 +21,7 @@ typedef struct at_net_join {
     const char *token_file;        /* a copy of RUN/token */
     at_ns       reconnect;         /* how long it tries to reach a hub */
     void (*say)(const char *text); /* tells the user; NULL: nobody listens */
+    bool *refused;                 /* set by at_net_work: a hub has refused to seat us */
 } at_net_join;
 
 /* Asks the hub; *options is owned by the caller. AT_ERR_USAGE: it refuses us; AT_ERR_MISSING: it

@@ -34,12 +34,21 @@ void *at_child_share(size_t size, at_fail *fail)
     return NULL;
 }
 
+static int withheld = -1;
+
+void at_child_withhold(int fd)
+{
+    assert(fd >= -1);
+    withheld = fd;
+}
+
 static void become_child(pid_t parent)
 {
     assert(parent > 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_TIMERSLACK, 1L);                  /* padded computation needs precise sleeps */
     if (getppid() != parent) _exit(AT_ERR_FAILED); /* the parent died before the prctl */
+    if (withheld >= 0) close(withheld);
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_DFL);
     signal(SIGCHLD, SIG_DFL);

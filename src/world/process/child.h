@@ -18,6 +18,10 @@ void *at_child_share(size_t size, at_fail *fail);
  * children that are to be replaced when they die, see supervisor.h. */
 at_err at_child_fork(int (*main)(void *self), void *self, pid_t *pid, at_fail *fail);
 
+/* Children do not inherit this descriptor from now on; -1: none is withheld. The port of a hub that
+ * was killed would otherwise stay taken until its slowest child is gone. */
+void at_child_withhold(int fd);
+
 /* Turns this process into a background helper of the training: sets the name that ps shows (15
  * characters are kept) and ignores signals sent to the whole process group. */
 void at_child_background(const char *name);

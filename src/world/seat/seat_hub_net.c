@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "world/process/child.h"
 #include "world/seat/seat_hub.h"
 
 enum {
@@ -39,12 +40,16 @@ at_err at_seat_net_open(at_seat_hub *h, const char *text, at_fail *fail)
                            strerror(errno));
     AT_TRY(at_net_listen(&address, at_clock_now() + LISTEN_TIME, &h->net_fd, h->address, fail));
     at_seat_make_loud(h->net_fd);
+    at_child_withhold(h->net_fd);
     return AT_OK;
 }
 
 void at_seat_net_close(at_seat_hub *h)
 {
-    if (h->net_fd >= 0) close(h->net_fd);
+    if (h->net_fd >= 0) {
+        at_child_withhold(-1);
+        close(h->net_fd);
+    }
     if (h->epoll >= 0) close(h->epoll);
     at_tls_free(h->tls);
     h->net_fd = h->epoll = -1;
