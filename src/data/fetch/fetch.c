@@ -141,14 +141,16 @@ static at_err fetch_apt(const at_catalog_row *row, const at_fetch_progress *prog
 
 /* ---- web mirrors ----------------------------------------------------------------------------- */
 
-/* Runs curl once; resumes a partial download. */
+/* Runs curl once; resumes a partial download. A redirection leads to the web only, not to a file of
+ * this machine, and what it leads to cannot fill the disk. */
 static at_err run_curl(const char *folder, const char *url, const char *part, int *code,
                        at_fail *fail)
 {
     const char *const arguments[] = {
-        "curl", "--fail",        "--silent", "--show-error", "--location", "--connect-timeout",
-        "15",   "--speed-limit", "1",        "--speed-time", "60",         "--retry",
-        "2",    "--continue-at", "-",        "--output",     part,         url,
+        "curl", "--fail",         "--silent", "--show-error",  "--location",  "--connect-timeout",
+        "15",   "--speed-limit",  "1",        "--speed-time",  "60",          "--retry",
+        "2",    "--continue-at",  "-",        "--proto-redir", "=http,https", "--max-redirs",
+        "5",    "--max-filesize", "4G",       "--output",      part,          url,
         NULL};
     return at_subprocess_run(arguments, folder, "run: apt-get install curl", code, fail);
 }

@@ -1,6 +1,6 @@
 /* Fuzz target: any bytes as a checkpoint whose checksum is right, so that it does not keep
- * mutations from what reads the rest. What is accepted must be usable: the hub's state as a snapshot,
- * the totals as those of a run that goes on. */
+ * mutations from what reads the rest. What is accepted must be usable: the state of the hub as a
+ * snapshot, the totals as those of a run that goes on. */
 #include "model_io/checkpoint.h"
 
 #include <string.h>

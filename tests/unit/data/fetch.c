@@ -256,6 +256,23 @@ static void a_mirror_may_have_an_archive(void **state)
     only_the_set_is_there();
 }
 
+/* Names that lead elsewhere, and a link in place of a file. */
+static void an_archive_cannot_reach_files_elsewhere(void **state)
+{
+    (void)state;
+    if (without_curl()) skip();
+    row.mirrors[0] =
+        (at_catalog_mirror){.url = make_mirror(), .archive = "all.tar.gz", .folder = "inner"};
+    run("printf secret > secret && cd mirror && mkdir inner && ln -s \"$PWD/../secret\" "
+        "inner/words.gz"
+        " && printf evil > evil && tar -czPf all.tar.gz --transform 's,^evil,../../evil,' inner "
+        "evil");
+    assert_int_not_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
+    assert_true(fail.text[0]);
+    run("test ! -e evil && test ! -e anytime/evil && test ! -e ../evil && test ! -e anytime/toy");
+    run("test \"$(cat secret)\" = secret");
+}
+
 static void a_partial_download_is_resumed(void **state)
 {
     (void)state;
@@ -364,6 +381,7 @@ int main(void)
         cmocka_unit_test_setup(a_cache_folder_that_cannot_be_created_is_an_io_error, prepare),
         cmocka_unit_test_setup(a_mirror_is_used_when_the_package_fails, prepare),
         cmocka_unit_test_setup(a_mirror_may_have_an_archive, prepare),
+        cmocka_unit_test_setup(an_archive_cannot_reach_files_elsewhere, prepare),
         cmocka_unit_test_setup(a_partial_download_is_resumed, prepare),
         cmocka_unit_test_setup(a_download_restarts_when_the_server_cannot_resume, prepare),
         cmocka_unit_test_setup(wrong_content_from_a_mirror_is_removed, prepare),
