@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/loading_progress.h"
+#include "data/set/resolve.h"
 #include "step/switch.h"
 #include "world/mpi/mpi_world.h"
 #include "world/seat/seat_hub.h"
@@ -319,29 +320,55 @@ static at_err load_model(const at_settings *s, const at_plan *plan, at_task_net_
     return err;
 }
 
-static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task, at_fail *fail)
+at_err at_launch_reading(const at_settings *s, at_read_options *reading, at_fail *fail)
 {
-    at_engine engine;
+    static const char *const missing[] = {
+        [AT_MISSING_REFUSE] = "refuse", [AT_MISSING_FILL] = "fill", [AT_MISSING_DROP] = "drop"};
+    static const char *const header[] = {
+        [AT_HEADER_AUTO] = "auto", [AT_HEADER_YES] = "yes", [AT_HEADER_NO] = "no"};
+    int on_missing, has_header;
+    AT_TRY(choose("missing", s->missing, missing, 3, &on_missing, fail));
+    AT_TRY(choose("header", s->header, header, 3, &has_header, fail));
+    *reading = (at_read_options){.label = s->label,
+                                 .ignore = s->ignore,
+                                 .hash_bits = (uint32_t)s->hash_bits,
+                                 .missing = (at_missing)on_missing,
+                                 .header = (at_header)has_header,
+                                 .cache = s->data_cache};
+    return AT_OK;
+}
+
+/* A model that nobody has chosen may be another one, if the labels are real numbers. */
+static at_err load_task(const at_parsed *parsed, const at_plan *plan, const char *inputs,
+                        at_task *task, at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    bool               chosen = at_options_given(parsed, "model");
+    at_engine          engine;
+    at_read_options    reading;
     if (at_task_is_none(s->model)) return at_task_none(s->model, task, fail);
     AT_TRY(at_launch_engine(s->engine, &engine, fail));
-    at_task_net_options o = {
-        .model = s->model,
-        .feed = {.data = s->data,
-                 .test_data = s->test_data,
-                 .test_split = s->test_split,
-                 .prep = s->prep,
-                 .read_options = {.label = s->label,
-                                  .hash_bits = (uint32_t)s->hash_bits,
-                                  .cache = s->data_cache,
-                                  .real_labels = at_task_is_regression(s->model)},
-                 .seed = (uint64_t)s->seed,
-                 .workers = plan->workers},
-        .engine = engine,
-        .micro_batch = plan->micro_batch,
-        .threads = (uint32_t)s->threads,
-        .smoothing = s->label_smoothing,
-        .init = s->init,
-        .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0};
+    AT_TRY(at_launch_reading(s, &reading, fail));
+    reading.real_labels = at_task_is_regression(s->model);
+    reading.any_labels = !chosen;
+    reading.unlabeled = inputs && !s->scores;
+    reading.crop = s->crop;
+    at_task_net_options o = {.model = s->model,
+                             .real_model = chosen ? NULL : "linear",
+                             .feed = {.data = s->data,
+                                      .test_data = s->test_data,
+                                      .test_split = s->test_split,
+                                      .inputs = inputs,
+                                      .prep = s->prep,
+                                      .read_options = reading,
+                                      .seed = (uint64_t)s->seed,
+                                      .workers = plan->workers},
+                             .engine = engine,
+                             .micro_batch = plan->micro_batch,
+                             .threads = (uint32_t)s->threads,
+                             .smoothing = s->label_smoothing,
+                             .init = s->init,
+                             .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0};
     AT_TRY(resolve_shard(s, plan, &o.feed.shard, fail));
     return load_model(s, plan, &o, task, fail);
 }
@@ -401,9 +428,27 @@ static void note_unused_options(const at_parsed *parsed, const at_plan *plan)
         note_unused_alias(parsed, plan, alias);
 }
 
+/* Paths from the root, so that the run can be used from any folder; the model and the preparation
+ * that the data asked for. */
+static void echo_data(at_task *task, json_t *echo)
+{
+    static const char *const paths[] = {"data", "test-data", "model", "init"};
+    if (!task->inputs) return;
+    json_object_set_new(echo, "model", json_string(task->model));
+    if (task->prep) json_object_set_new(echo, "prep", json_string(task->prep));
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        const char *name = json_string_value(json_object_get(echo, paths[i]));
+        char       *absolute = name ? at_resolve_absolute(name) : NULL;
+        if (absolute) json_object_set_new(echo, paths[i], json_string(absolute));
+        free(absolute);
+    }
+    task->data_path = json_string_value(json_object_get(echo, "data"));
+    task->model_path = json_string_value(json_object_get(echo, "model"));
+}
+
 /* Echoes values chosen by a default or by this machine, so that the run can be repeated
  * elsewhere. */
-static void echo_decisions(const at_run_options *run)
+static void echo_decisions(at_run_options *run, at_task *task)
 {
     const at_optim *optim;
     double          number[AT_OPTIM_NUMBERS_MAX];
@@ -415,6 +460,7 @@ static void echo_decisions(const at_run_options *run)
     json_object_set_new(echo, "batch", json_integer(run->plan.batch));
     json_object_set_new(echo, "micro-batch", json_integer(run->plan.micro_batch));
     if (run->epochs > 0) json_object_set_new(echo, "epochs", json_real(run->epochs));
+    echo_data(task, echo);
     json_object_set_new(echo, "optimizer", json_string(optimizer));
     if (known && run->lr <= 0) json_object_set_new(echo, "lr", json_real(optim->lr_default));
     if (run->sample_time > 0)
@@ -488,7 +534,7 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->command = command;
     run->options = at_options_echo(parsed, AT_FOR_TRAIN);
     AT_TRY(resolve_sample_time(s, launch, &run->sample_time, fail));
-    echo_decisions(run);
+    echo_decisions(run, &launch->task);
     return AT_OK;
 }
 
@@ -506,9 +552,17 @@ static at_err load_own(const at_settings *s, const at_plan *plan, at_task_own_op
     return at_task_own(own, task, fail);
 }
 
+static void note_chosen_model(const at_settings *s, const at_task *task)
+{
+    if (s->quiet || !task->inputs || strcmp(task->model, s->model) == 0) return;
+    fprintf(stderr,
+            "anytime: note: the labels of %s are real numbers, so the model is %s instead of %s\n",
+            task->data, task->model, s->model);
+}
+
 /* Creates the task after the plan, which sets the micro-batch, and before the run options. */
 static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char *command,
-                          at_task_own_options *own, at_fail *fail)
+                          at_task_own_options *own, const char *inputs, at_fail *fail)
 {
     const at_settings *s = &parsed->settings;
     const at_plan     *plan = &launch->run.plan;
@@ -518,20 +572,28 @@ static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char
     if (own) {
         AT_TRY(load_own(s, plan, own, &launch->task, fail));
     } else {
-        AT_TRY(load_task(s, plan, &launch->task, fail));
+        AT_TRY(load_task(parsed, plan, inputs, &launch->task, fail));
     }
     at_err err = fill_run(launch, parsed, command, fail);
     if (err)
         at_launch_close(launch);
-    else if (!parsed->launcher || parsed->launcher->rank == 0)
+    else if (!parsed->launcher || parsed->launcher->rank == 0) {
         note_unused_options(parsed, plan);
+        note_chosen_model(s, &launch->task);
+    }
     return err;
 }
 
 at_err at_launch_open(at_launch *launch, const at_parsed *parsed, const char *command,
                       at_fail *fail)
 {
-    return open_launch(launch, parsed, command, NULL, fail);
+    return open_launch(launch, parsed, command, NULL, NULL, fail);
+}
+
+at_err at_launch_open_inputs(at_launch *launch, const at_parsed *parsed, const char *command,
+                             const char *inputs, at_fail *fail)
+{
+    return open_launch(launch, parsed, command, NULL, inputs, fail);
 }
 
 /* A forked process has only the thread that forked it. One that needs the others, as thread pools
@@ -550,14 +612,14 @@ at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_mo
                      float *params, at_fail *fail)
 {
     static const char *const built_in[] = {
-        "model",  "data",      "test-data",       "prep",      "label", "hash-bits", "data-cache",
-        "engine", "eval-size", "label-smoothing", "test-split"};
+        "model",  "data",    "test-data", "prep",   "label",     "hash-bits",       "data-cache",
+        "ignore", "missing", "header",    "engine", "eval-size", "label-smoothing", "test-split"};
     for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++)
         if (at_options_given(parsed, built_in[i]))
             return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
                                "--%s works only with built-in models", built_in[i]);
     at_task_own_options own = {.model = *model, .start = params};
-    AT_TRY(open_launch(launch, parsed, "at_train", &own, fail));
+    AT_TRY(open_launch(launch, parsed, "at_train", &own, NULL, fail));
     if (!parsed->launcher) note_threads(&parsed->settings);
     launch->run.params_final = params;
     launch->run.folder =

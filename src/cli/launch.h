@@ -3,6 +3,7 @@
 #define AT_CLI_LAUNCH_H
 
 #include "cli/options/options.h"
+#include "data/set/dataset.h"
 #include "world/core/run.h"
 
 /* A run that is ready to start: settings checked, data loaded. */
@@ -11,7 +12,11 @@ typedef struct at_launch {
     at_run_options run;
 } at_launch;
 
-/* Checks the settings and loads the data. `parsed` MUST outlive the launch. */
+/* Checks the settings and loads the data. `parsed` MUST outlive the launch. `inputs`, if not NULL,
+ * is what samples the model reads (data/set/inputs.h): then only test samples are loaded. */
+at_err at_launch_open_inputs(at_launch *launch, const at_parsed *parsed, const char *command,
+                             const char *inputs, at_fail *fail);
+/* The same with the data of the settings. */
 at_err at_launch_open(at_launch *launch, const at_parsed *parsed, const char *command,
                       at_fail *fail);
 /* The same for a user's own model (anytime.h). Training starts from `params` and ends there. */
@@ -32,6 +37,9 @@ at_err at_launch_ranks(at_parsed *parsed, const at_launcher *launcher, at_fail *
 
 /* Parses "accuracy=0.9,loss=0.2". */
 at_err at_launch_targets(const char *text, at_limits *limits, at_fail *fail);
+
+/* How to read data, by --label, --missing and others. */
+at_err at_launch_reading(const at_settings *settings, at_read_options *reading, at_fail *fail);
 
 /* Parses "fast" or "ref". */
 at_err at_launch_engine(const char *text, at_engine *engine, at_fail *fail);

@@ -5,9 +5,20 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 static const at_ns first_after = AT_MS(2000), redraw_every = AT_MS(200),
                    repeat_every = AT_MS(10000);
+
+/* ", about 3min20s left" */
+static void print_left(at_ns spent, uint64_t done, uint64_t total)
+{
+    char text[32];
+    if (done == 0 || done > total) return;
+    double left = (double)spent / (double)done * (double)(total - done);
+    fprintf(stderr, ", about %s left",
+            at_text_show_duration(text, sizeof text, (at_ns)(left / 1e9 + 0.5) * AT_SEC(1)));
+}
 
 /* Redraws the line on a terminal; prints a new one from time to time elsewhere. */
 static void print_progress(void *self, uint64_t done, uint64_t total)
@@ -19,6 +30,7 @@ static void print_progress(void *self, uint64_t done, uint64_t total)
     line->shown = true;
     fprintf(stderr, "%sanytime: %s %s", line->terminal ? "\r" : "", line->doing, line->name);
     if (total > 0) fprintf(stderr, ", %.0f %%", 100.0 * (double)done / (double)total);
+    print_left(now - line->began, done, total);
     fprintf(stderr, "%s", line->terminal ? "\033[K" : "\n");
     fflush(stderr);
 }
@@ -28,6 +40,7 @@ void at_loading_line_init(at_loading_line *line, const char *name, bool quiet)
     assert(name);
     *line = (at_loading_line){.doing = "reading",
                               .name = name,
+                              .began = at_clock_now(),
                               .due = at_clock_now() + first_after,
                               .terminal = isatty(STDERR_FILENO)};
     line->loading = (at_load_progress){.report = quiet ? NULL : print_progress, .self = line};

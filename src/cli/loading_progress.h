@@ -9,10 +9,10 @@
 #include "data/set/dataset.h"
 
 typedef struct at_loading_line {
-    at_load_progress loading; /* pass this to the reader */
-    const char      *doing;   /* "reading"; may be changed */
-    const char      *name;    /* of the data set; borrowed */
-    at_ns            due;     /* when to print next */
+    at_load_progress loading;    /* pass this to the reader */
+    const char      *doing;      /* "reading"; may be changed */
+    const char      *name;       /* of the data set; borrowed */
+    at_ns            began, due; /* when to print next */
     bool             terminal, shown;
 } at_loading_line;
 

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "cli/options/inherit.h"
+#include "data/files/folder.h"
 #include "model_io/safetensors.h"
 
 /* Whether these verbs have the option, so that it describes the model and not only the run. */
@@ -44,6 +45,7 @@ static at_err inherit_file(at_parsed *parsed, const char *path, const at_safeten
         return at_fail_set(fail, AT_ERR_USAGE, "give --model and --data",
                            "%s does not say which model its weights belong to", path);
     AT_TRY(set_unless_given(parsed, "model", about->model, fail));
+    at_options_settle(parsed, "model");
     AT_TRY(set_unless_given(parsed, "data", about->data, fail));
     return set_unless_given(parsed, "prep", about->prep, fail);
 }
@@ -84,23 +86,59 @@ static at_err read_params(at_trained_model *t, at_fail *fail)
     return task->open(task->self, 0, fail);
 }
 
-at_err at_trained_model_open(at_trained_model *t, const char *verb, at_parsed *parsed,
-                             const char *command, at_fail *fail)
+/* A file of rows is read in the format of the training data, which it need not look like: it may be
+ * a single line. */
+static at_err read_as_trained(at_parsed *parsed, const char *inputs, at_fail *fail)
+{
+    char        name[AT_SAFETENSORS_PATH_SIZE];
+    const char *file = parsed->words == 2 ? parsed->word[1] : NULL,
+               *test = parsed->settings.test_data;
+    if (!file || strcmp(file, test) != 0) return AT_OK;
+    json_t     *json = json_loads(inputs, 0, NULL);
+    const char *format = json_string_value(json_object_get(json, "format"));
+    snprintf(name, sizeof name, "%s:%s", format ? format : "", file);
+    json_decref(json);
+    return at_options_set(parsed, AT_FOR_TRAIN, "test-data", name, fail);
+}
+
+/* Whether the model can be opened by what was kept with its weights, and without its data. */
+static at_err read_inputs(at_trained_model *t, at_samples samples, at_parsed *parsed, bool own_prep,
+                          at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    if (samples != AT_SAMPLES_NONE && !s->test_data) return AT_OK;
+    AT_TRY(at_safetensors_text(s->init, "inputs", &t->inputs, fail));
+    if (!t->inputs) return AT_OK;
+    if (samples == AT_SAMPLES_NONE) parsed->settings.test_data = NULL;
+    AT_TRY(at_safetensors_text(s->init, "prep_fitted", &t->prep, fail));
+    if (!own_prep) parsed->settings.prep = t->prep ? t->prep : "none";
+    AT_TRY(read_as_trained(parsed, t->inputs, fail));
+    parsed->settings.crop = at_folder_ends(s->data, ",crop");
+    return AT_OK;
+}
+
+at_err at_trained_model_open(at_trained_model *t, const char *verb, at_samples samples,
+                             at_parsed *parsed, const char *command, at_fail *fail)
 {
     *t = (at_trained_model){0};
-    if (parsed->words != 1)
+    if (parsed->words != 1 && (parsed->words == 0 || samples != AT_SAMPLES_ANY))
         return at_fail_set(fail, AT_ERR_USAGE, NULL,
                            "anytime %s needs one run folder or one .safetensors file", verb);
     t->source = parsed->word[0];
+    bool own_data = at_options_given(parsed, "data"), own_prep = at_options_given(parsed, "prep");
     AT_TRY(inherit(parsed, t->source, fail));
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "workers", "1", fail));
-    AT_TRY(at_launch_open(&t->launch, parsed, command, fail));
+    parsed->settings.scores = samples == AT_SAMPLES_LABELED;
+    if (!own_data) AT_TRY(read_inputs(t, samples, parsed, own_prep, fail));
+    AT_TRY(at_launch_open_inputs(&t->launch, parsed, command, t->inputs, fail));
     return read_params(t, fail);
 }
 
 void at_trained_model_close(at_trained_model *t)
 {
     free(t->params);
+    free(t->inputs);
+    free(t->prep);
     at_launch_close(&t->launch);
     *t = (at_trained_model){0};
 }

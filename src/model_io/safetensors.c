@@ -45,9 +45,13 @@ json_t *at_safetensors_metadata(const at_task *task)
 {
     const struct {
         const char *key, *value;
-    } rows[] = {{"anytime", ANYTIME_VERSION}, {"model", task->model},
-                {"data", task->data},         {"samples", task->sample_form},
-                {"prep", task->prep},         {"prep_fitted", task->prep_fitted}};
+    } rows[] = {{"anytime", ANYTIME_VERSION},
+                {"model", task->model_path ? task->model_path : task->model},
+                {"data", task->data_path ? task->data_path : task->data},
+                {"samples", task->sample_form},
+                {"prep", task->prep},
+                {"prep_fitted", task->prep_fitted},
+                {"inputs", task->inputs}};
     json_t *metadata = json_object();
     assert(task->model && task->data);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -56,7 +56,7 @@ at_err at_safetensors_each(const char *path, const char *prefix, at_safetensors_
 
 /* Metadata of a file; empty strings where it has none. */
 typedef struct at_safetensors_about {
-    char model[512], data[1024], prep[1024];
+    char model[4096], data[8192], prep[1 << 16];
 } at_safetensors_about;
 
 /* Reads only the metadata. Errors as above. */

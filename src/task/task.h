@@ -40,26 +40,28 @@ typedef struct at_point {
 
 typedef struct at_task {
     void       *self;
-    const char *model, *data; /* names, for display */
-    const char *notes;        /* about the data, a line each; NULL: none */
+    const char *model, *data;           /* names, for display */
+    const char *model_path, *data_path; /* the same from the root, if they are files; or NULL */
+    const char *notes;                  /* about the data, a line each; NULL: none */
     /* For exporting built-in nets: the model, and the form of a sample before preprocessing.
      * Otherwise NULL. */
     const at_model *net;
     const char     *sample_form, *prep, *prep_fitted; /* "28x28 bytes"; --prep as given, and with
                                                        * fitted numbers */
-    size_t          params;       /* floats in the flat vector, used to compute and to send */
-    size_t          trained;      /* leading floats of it that are not running statistics */
-    size_t          parameters;   /* for display: without padding and statistics */
-    size_t          plain;        /* floats in the plain vector, which is hashed and written */
-    uint64_t        samples;      /* training samples, one epoch */
-    uint64_t        test_samples; /* 0: nothing to evaluate on */
-    uint32_t        fingerprint;  /* checksum of the training samples; 0: unknown */
-    uint32_t        classes;      /* 0: unknown, or regression */
-    bool            regression;   /* predicts a real number; its metrics are loss and R2 */
-    uint64_t        mults;        /* multiply-adds of one sample, forward; 0: unknown */
-    uint32_t        threads;      /* that compute in a worker; 0: unknown */
-    double          smoothing;    /* part of each label that is spread over all classes */
-    size_t          scratch_size; /* bytes a process needs to compute, about */
+    const char     *inputs;     /* what samples these are (data/set/inputs.h); NULL: not built in */
+    size_t          params;     /* floats in the flat vector, used to compute and to send */
+    size_t          trained;    /* leading floats of it that are not running statistics */
+    size_t          parameters; /* for display: without padding and statistics */
+    size_t          plain;      /* floats in the plain vector, which is hashed and written */
+    uint64_t        samples;    /* training samples, one epoch */
+    uint64_t        test_samples;        /* 0: nothing to evaluate on */
+    uint32_t        fingerprint;         /* checksum of the training samples; 0: unknown */
+    uint32_t        classes;             /* 0: unknown, or regression */
+    bool            regression;          /* predicts a real number; its metrics are loss and R2 */
+    uint64_t        mults;               /* multiply-adds of one sample, forward; 0: unknown */
+    uint32_t        threads;             /* that compute in a worker; 0: unknown */
+    double          smoothing;           /* part of each label that is spread over all classes */
+    size_t          scratch_size;        /* bytes a process needs to compute, about */
     bool            wants_large_batches; /* has batch norm, which tiny micro-batches spoil */
     bool            timing_only; /* no floats: `params` only determines the size of messages */
     /* A gradient takes `slot_floats` floats: all parameters or, for a sparse task, at_pairs

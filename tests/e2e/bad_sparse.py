@@ -92,7 +92,6 @@ BAD = {
     "open quote": ("a.csv", CSV + '"red,1,0\n', ["line 62", "quote"]),
     "missing number": ("a.csv", CSV + "red,,0\n", ["line 62", "'size'"]),
     "missing label": ("a.csv", CSV + "red,1,\n", ["line 62", "'label'"]),
-    "no header": ("csv:a.csv", "1,2\n3,4\n", ["line 1", "column names"]),
     "header only": ("a.csv", "a,b\n", ["no row"]),
     "cut record": ("a.tfrecord", TFRECORD[:-3], ["record 60", "ends within"]),
     "bent record": ("a.tfrecord", TFRECORD[:20] + b"\xff" + TFRECORD[21:], ["record 1 at byte 0",

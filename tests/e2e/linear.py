@@ -97,7 +97,8 @@ class Linear(support.TestCase):
                for name, some in (("train", rows), ("test", rows_test))]
         svm = [self.write_libsvm(f"{name}.svm", some)
                for name, some in (("train", rows), ("test", rows_test))]
-        self.check_solution(*csv, rows, rows_test, "--model", "linear", "--label", "price")
+        self.check_solution(*csv, rows, rows_test, "--model", "linear", "--label", "price",
+                            "--prep", "none")
         self.check_solution(*svm, rows, rows_test, "--model", "linear")
         self.check_solution(*svm, rows, rows_test, "--model", "sparse-linear")
         self.check_solution(*svm, rows, rows_test, "--model", "linear", "--engine", "ref")
@@ -114,11 +115,13 @@ class Linear(support.TestCase):
         evaluated = json.loads(self.anytime("eval", ended.folder, "--json").out)["test"]
         self.assertAlmostEqual(evaluated["r2"], tested["r2"])
         self.assertAlmostEqual(evaluated["loss"], tested["loss"])
-        values = [float(line) for line in self.anytime("predict", ended.folder).out.splitlines()]
+        lines = self.anytime("predict", ended.folder).out.splitlines()
+        self.assertEqual(lines[0], "value")
+        values = [float(line) for line in lines[1:]]
         self.assertEqual(len(values), 400)
         listed = json.loads(self.anytime("predict", ended.folder, "--json").out)["rows"]
         self.assertEqual(len(listed), 400)
-        self.assertAlmostEqual(listed[7], values[7], places=5)
+        self.assertAlmostEqual(listed[7]["value"], values[7], places=5)
         out = self.folder / "again.safetensors"
         self.anytime("export", ended.folder, "--out", out)
         again = json.loads(self.anytime("eval", out, "--json", *SET[:4]).out)["test"]
@@ -204,9 +207,10 @@ class Linear(support.TestCase):
         rows = rows_of(64, 6)
         train = self.write_csv("t.csv", rows)
         start = self.train("--data", train, "--test-data", train, "--model", "linear", "--workers",
-                           0, "--steps", 3, "--batch", 8, "--lr", 0.1)
+                           0, "--steps", 3, "--batch", 8, "--lr", 0.1, "--prep", "none")
         ended = self.train("--data", train, "--test-data", train, "--model", "linear", "--workers",
-                           0, "--steps", 1, "--batch", 64, "--lr", 0.5, "--init", start.folder)
+                           0, "--steps", 1, "--batch", 64, "--lr", 0.5, "--prep", "none", "--init",
+                           start.folder)
         before, after = self.weights_of(start.folder), self.weights_of(ended.folder)
         net = torch.nn.Linear(3, 1).double()
         net.weight.data = torch.tensor([before[:3]], dtype=torch.float64)

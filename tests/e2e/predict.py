@@ -7,7 +7,8 @@ NET = "conv 3x3x8\nrelu\nmaxpool 2\nbn\ndense classes\n"
 
 class Predict(support.TestCase):
     def lines(self, *arguments):
-        return [line.split() for line in self.anytime("predict", *arguments).out.splitlines()]
+        """The lines after the header."""
+        return [line.split() for line in self.anytime("predict", *arguments).out.splitlines()[1:]]
 
     def write_rows(self, name, count, start):
         """Rows of two features, classes separated by a line, one row in ten on the wrong side."""
@@ -17,7 +18,7 @@ class Predict(support.TestCase):
             for i in range(start, start + count):
                 x, y = (i * 37 % 101) / 50 - 1, (i * 53 % 97) / 48 - 1
                 label = (x + y > 0) != (i % 10 == 0)
-                labels.append(int(label))
+                labels.append("1" if label else "-1")
                 file.write(f"{'+1' if label else '-1'} 1:{x:.4f} 2:{y:.4f}\n")
         return path, labels
 
@@ -29,12 +30,12 @@ class Predict(support.TestCase):
                 ended = self.train("--data", train, "--test-data", test, "--model", model, "--lr",
                                    0.5, "--epochs", 20, "--workers", 1, "--batch", 10)
                 lines = self.lines(ended.folder)
-                correct = [int(line[0]) == label for line, label in zip(lines, labels)]
+                correct = [line[0] == label for line, label in zip(lines, labels)]
                 self.assertEqual(len(lines), len(labels))
                 self.assertAlmostEqual(sum(correct) / 200, ended.result["test"]["accuracy"])
                 self.assertGreater(ended.result["test"]["accuracy"], 0.8)
                 for label, probability in lines:  # of the second class
-                    self.assertEqual(int(label), float(probability) > 0.5)
+                    self.assertEqual(label == "1", float(probability) > 0.5)
                 more, _ = self.write_rows("more.txt", 7, 900)
                 self.assertEqual(len(self.lines(ended.folder, "--test-data", more)), 7)
 

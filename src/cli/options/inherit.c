@@ -15,6 +15,9 @@ enum { RESULT_SIZE_MAX = 64 << 20 };
 static at_err keep_old_defaults(at_parsed *parsed, const json_t *options, at_fail *fail)
 {
     static const char *const old[][2] = {{"test-split", "0"}};
+    bool scales = json_object_get(options, "missing"); /* came with the scaling of tables */
+    if (!scales && !at_options_given(parsed, "prep") && !parsed->settings.prep)
+        AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "prep", "none", fail));
     for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
         const char *name = old[i][0];
         if (json_object_get(options, name) || at_options_given(parsed, name)) continue;
@@ -31,6 +34,7 @@ static at_err inherit(at_parsed *parsed, const char *path, const json_t *documen
     if (!json_is_object(options))
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s has no options", path);
     AT_TRY(at_options_inherit(parsed, options, except, except_count, fail));
+    at_options_settle(parsed, "model");
     return keep_old_defaults(parsed, options, fail);
 }
 

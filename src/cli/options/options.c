@@ -62,7 +62,7 @@ const at_option at_options[] = {
     TEXT("model", MAIN, MODEL, RUNS | SLICES, model, "softmax", "NAME",
          "Built-in model (softmax, mlp:H1,H2,.., mnist-cnn, linear, sparse-lr, ..; see `anytime "
          "models "
-         "list`) or a file NAME.net"),
+         "list`) or a file NAME.net [softmax; linear if the labels of a table are real numbers]"),
     TEXT("model", COMMON, MODEL, TRAINED, model, "softmax", "NAME",
          "Model that the weights belong to [as recorded with them]"),
     TEXT("data", MAIN, MODEL, RUNS | SLICES, data, "fashion-mnist", "NAME|PATH",
@@ -83,13 +83,21 @@ const at_option at_options[] = {
           "N", "Use only the first N samples of the test set [all]"),
     TEXT("prep", COMMON, MODEL, RUNS | TRAINED, prep, NULL, "STEPS",
          "Preprocessing of each sample, for example pad:4,crop:32,flip,normalise. Steps: scale "
-         "resize:N pad:P[:reflect] crop:N flip normalise[:MEANS/DEVIATIONS] standardise rgb grey"),
+         "resize:N pad:P[:reflect] crop:N flip normalise[:MEANS/DEVIATIONS] standardise rgb grey "
+         "raw; none [none; normalise for tables]"),
     TEXT("label", SIMULATION, MODEL, RUNS | DATA | TRAINED, label, NULL, "COLUMN",
          "CSV: the label column [label, class or target, else the last]"),
     TEXT("unpack-limit", RARE, MODEL, RUNS | DATA | TRAINED | SLICES | WORK | AT_FOR_ADVISE,
          unpack_limit, "auto", "SIZE|auto|none",
          "Most bytes that a packed file (gzip, xz) may expand to; auto: 1 GB, or 200 times its "
          "size if that is more"),
+    TEXT("ignore", SIMULATION, MODEL, RUNS | DATA | TRAINED, ignore, NULL, "COLUMN,..",
+         "CSV: columns to leave out; none: keep all [those that only tell rows apart]"),
+    TEXT("missing", SIMULATION, MODEL, RUNS | DATA | TRAINED, missing, "refuse", "refuse|fill|drop",
+         "CSV: what to do about missing numbers: refuse the file, fill in the mean of the column, "
+         "or drop the row"),
+    TEXT("header", SIMULATION, MODEL, RUNS | DATA | TRAINED, header, "auto", "auto|yes|no",
+         "CSV: whether the first line has the names of the columns; auto: unless it has a number"),
     WHOLE("hash-bits", SIMULATION, MODEL, RUNS | DATA | TRAINED, hash_bits, "20", 8, 31, "B",
           "Criteo: hash categories to 2^B features"),
     FLAG("data-cache", SIMULATION, MODEL, RUNS | DATA | TRAINED, data_cache, "yes",

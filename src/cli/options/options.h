@@ -19,7 +19,7 @@
 
 typedef struct at_settings {
     /* model and data */
-    const char *model, *data, *test_data, *prep, *init, *label;
+    const char *model, *data, *test_data, *prep, *init, *label, *ignore, *missing, *header;
     int64_t     hash_bits;
     double      test_split;
     bool        data_cache;
@@ -67,6 +67,7 @@ typedef struct at_settings {
     const char *columns, *where, *sort; /* of runs */
     int64_t     restarts;
     bool        watch, open, once;
+    bool        scores, crop; /* of a trained model: needs labels, crops pictures; no options */
     bool        json, quiet, dry_run;
     const char *help; /* NULL, "yes" or "all" */
 } at_settings;
@@ -224,6 +225,9 @@ bool at_option_works_with_seats(const at_option *option);
 
 /* AT_ERR_USAGE for the first option given that does not. (seat_options.c) */
 at_err at_options_refuse_for_seats(const at_parsed *parsed, at_fail *fail);
+
+/* From now on the option counts as given. */
+void at_options_settle(at_parsed *parsed, const char *name);
 
 /* Whether the user gave this option. */
 bool at_options_given(const at_parsed *parsed, const char *name);

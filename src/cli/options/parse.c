@@ -348,6 +348,12 @@ at_err at_options_inherit(at_parsed *parsed, const json_t *echo, const char *con
     return inherit_aliases(parsed, echo, except, except_count, fail);
 }
 
+void at_options_settle(at_parsed *parsed, const char *name)
+{
+    for (const at_option *row = at_options; row->name; row++)
+        if (strcmp(row->name, name) == 0) parsed->given[row - at_options] = true;
+}
+
 bool at_options_given(const at_parsed *parsed, const char *name)
 {
     assert(find_row(name, AT_FOR_ALL));

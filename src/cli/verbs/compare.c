@@ -272,7 +272,9 @@ at_err at_entry_check(at_compare *compare, at_entry *entry, at_fail *fail)
     if (!err) err = share_sample_time(compare, entry, launch.run.sample_time, fail);
     at_launch_close(&launch);
     /* Notes about unused options have been printed; do not repeat them in each run. */
+    bool chosen = at_options_given(&entry->parsed, "model");
     memset(entry->parsed.given, 0, sizeof entry->parsed.given);
+    if (chosen) at_options_settle(&entry->parsed, "model");
     return err;
 }
 

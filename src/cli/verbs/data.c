@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/launch.h"
 #include "cli/loading_progress.h"
 #include "cli/options/subcommands.h"
 #include "cli/output.h"
@@ -225,11 +226,11 @@ static at_err info(const at_parsed *parsed, const char *name, at_fail *fail)
     at_description  d;
     at_loading_line line;
     at_loading_line_init(&line, name, parsed->settings.quiet);
-    at_read_options reading = {.label = parsed->settings.label,
-                               .hash_bits = (uint32_t)parsed->settings.hash_bits,
-                               .cache = parsed->settings.data_cache,
-                               .progress = &line.loading};
-    at_err          err = describe(name, &reading, &d, fail);
+    at_read_options reading;
+    AT_TRY(at_launch_reading(&parsed->settings, &reading, fail));
+    reading.any_labels = true;
+    reading.progress = &line.loading;
+    at_err err = describe(name, &reading, &d, fail);
     at_loading_line_end(&line);
     if (err) return err;
     if (parsed->settings.json) {

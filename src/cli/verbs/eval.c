@@ -58,7 +58,7 @@ static at_err evaluate(const at_trained_model *t, const at_settings *settings, a
 at_err at_verb_eval(at_parsed *parsed, const char *command, at_fail *fail)
 {
     at_trained_model trained;
-    at_err           err = at_trained_model_open(&trained, "eval", parsed, command, fail);
+    at_err err = at_trained_model_open(&trained, "eval", AT_SAMPLES_LABELED, parsed, command, fail);
     if (!err) err = evaluate(&trained, &parsed->settings, fail);
     at_trained_model_close(&trained);
     return err;

@@ -90,7 +90,7 @@ at_err at_verb_export(at_parsed *parsed, const char *command, at_fail *fail)
     if (access(settings->out, F_OK) == 0)
         return at_fail_set(fail, AT_ERR_USAGE, "remove it, or choose another name",
                            "--out %s exists already", settings->out);
-    at_err err = at_trained_model_open(&trained, "export", parsed, command, fail);
+    at_err err = at_trained_model_open(&trained, "export", AT_SAMPLES_NONE, parsed, command, fail);
     if (!err) err = write_plain(&trained, format, settings->out, fail);
     if (!err) err = print_result(&trained, format, settings, fail);
     at_trained_model_close(&trained);

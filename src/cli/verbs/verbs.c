@@ -155,13 +155,17 @@ const at_verb at_verbs[] = {
      "  anytime eval runs/my-run --test-data new-images,new-labels\n"
      "  anytime eval model.safetensors --model mnist-cnn --data mnist --json\n",
      AT_FOR_EVAL, at_verb_eval},
-    {"predict", "RUN|FILE [options]", "Print the predictions of a trained model, one line per row",
-     "RUN is the folder of a run, FILE a .safetensors file. For every test sample, or every row\n"
-     "of --test-data, prints the most probable class and its probability; with two classes, the\n"
-     "probability of the second one (+1); for regression, the predicted value.\n"
+    {"predict", "RUN|FILE [FILE..|-] [options]",
+     "Print the predictions of a trained model, one line per row",
+     "RUN is the folder of a run, or a .safetensors file. For every row of FILE, which needs no\n"
+     "labels, or every picture (JPEG, PNG, a folder of them), prints the most probable class and\n"
+     "its probability; with two classes, the probability of the second one; for regression, the\n"
+     "predicted value. - reads from stdin; without a file, the test samples of the run are used.\n"
      "\n"
      "  anytime predict runs/my-run\n"
-     "  anytime predict runs/clicks --test-data new.libsvm > scores.txt\n",
+     "  anytime predict runs/flowers photo.jpg\n"
+     "  anytime predict runs/houses new.csv > prices.txt\n"
+     "  printf 'rooms,area\\n3,85\\n' | anytime predict runs/houses -\n",
      AT_FOR_PREDICT, at_verb_predict},
     {"export", "RUN|FILE --out FILE [options]", "Save a trained model for other programs",
      "Writes the newest weights of a run, or a .safetensors file, as safetensors (named tensors)\n"

@@ -3,18 +3,22 @@
 #include "base/arena.h"
 #include "data/draw/sampler.h"
 #include "data/prep/prep.h"
+#include "data/prep/sparse_prep.h"
+#include "data/set/inputs.h"
 #include "data/set/set_pair.h"
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { NOTES_SIZE = 1024 };
+enum { NOTES_SIZE = 2048 };
 
 struct at_feed {
     at_set_pair sets;
     char        notes[NOTES_SIZE];
-    at_prep    *prep; /* NULL: none */
-    char       *prep_text;
+    at_prep    *prep;              /* NULL: none */
+    char       *steps, *prep_text; /* as given or chosen, with fitted numbers; NULL: none */
+    char       *inputs;
     at_shards   shards;
     uint64_t    seed;
     /* Private to a process, from at_feed_alloc_buffers. */
@@ -34,15 +38,28 @@ struct at_feed {
 static at_err open_sets(at_feed *feed, const at_feed_options *o, at_fail *fail)
 {
     at_text notes = at_text_in(feed->notes, sizeof feed->notes);
-    AT_TRY(at_set_pair_open(&feed->sets, o->data, o->test_data, o->test_split, &o->read_options,
-                            fail));
-    at_set_pair_note(&feed->sets, o->data, &notes);
+    if (o->inputs) {
+        AT_TRY(
+            at_set_pair_open_inputs(&feed->sets, o->inputs, o->test_data, &o->read_options, fail));
+    } else {
+        AT_TRY(at_set_pair_open(&feed->sets, o->data, o->test_data, o->test_split, &o->read_options,
+                                fail));
+        at_set_pair_note(&feed->sets, o->data, &notes);
+        at_prep_note(o->prep, &feed->sets, o->data, &notes);
+    }
+    feed->inputs = at_inputs_text(feed->sets.train);
+    if (!feed->inputs) return at_fail_memory(fail);
     return at_dataset_check_dense(feed->sets.train, fail);
 }
 
-static at_err make_prep(at_feed *feed, const char *steps, at_fail *fail)
+static at_err make_prep(at_feed *feed, const char *given, at_fail *fail)
 {
+    const char *steps = at_prep_choose(given, feed->sets.train);
     if (!steps) return AT_OK;
+    feed->steps = strdup(steps);
+    if (!feed->steps) return at_fail_memory_for(fail, "for --prep");
+    if (at_dataset_is_sparse(feed->sets.train))
+        return at_sparse_prep(&feed->sets, steps, &feed->prep_text, fail);
     AT_TRY(at_prep_new(steps, at_dataset_shape(feed->sets.train), &feed->prep, fail));
     AT_TRY(at_prep_fit(feed->prep, feed->sets.train, fail));
     feed->prep_text = at_prep_text(feed->prep);
@@ -79,7 +96,9 @@ void at_feed_free(at_feed *feed)
     at_feed_free_buffers(feed);
     at_shards_deinit(&feed->shards);
     at_prep_free(feed->prep);
+    free(feed->steps);
     free(feed->prep_text);
+    free(feed->inputs);
     at_set_pair_close(&feed->sets);
     free(feed);
 }
@@ -111,6 +130,17 @@ at_image_shape at_feed_shape(const at_feed *feed)
 const char *at_feed_prep(const at_feed *feed)
 {
     return feed->prep_text;
+}
+
+const char *at_feed_steps(const at_feed *feed)
+{
+    return feed->steps;
+}
+
+const char *at_feed_inputs(const at_feed *feed)
+{
+    assert(feed->inputs);
+    return feed->inputs;
 }
 
 const char *at_feed_form(const at_feed *feed)

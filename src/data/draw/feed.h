@@ -16,7 +16,8 @@ typedef struct at_feed at_feed;
 typedef struct at_feed_options {
     const char     *data, *test_data; /* test_data NULL: the test split of data */
     double          test_split;       /* share to hold out if there is no test set (set_pair.h) */
-    const char     *prep;             /* list of steps (prep.h); NULL: none */
+    const char     *inputs;           /* the samples instead of data (inputs.h); NULL: data */
+    const char     *prep;             /* list of steps (prep.h), "none"; NULL: at_prep_choose */
     at_read_options read_options;
     at_shard_kind   shard;
     uint64_t        seed;
@@ -51,8 +52,12 @@ uint32_t at_feed_classes(const at_feed *feed);
 /* The shape of a prepared sample; (1, 1, n) for a feature vector. */
 at_image_shape at_feed_shape(const at_feed *feed);
 
-/* The preparation with all fitted numbers (at_prep_text); NULL: none. */
+/* The steps of the preparation as they were given or chosen, and with all fitted numbers
+ * (at_prep_text); NULL: none. */
+const char *at_feed_steps(const at_feed *feed);
 const char *at_feed_prep(const at_feed *feed);
+/* What samples these are (inputs.h). */
+const char *at_feed_inputs(const at_feed *feed);
 /* The form of a sample before preparation, to print: "28x28 bytes". */
 const char *at_feed_form(const at_feed *feed);
 

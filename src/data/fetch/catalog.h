@@ -49,6 +49,7 @@ typedef struct at_catalog_row {
     const char        *form;       /* of one sample: "28x28 bytes" */
     uint64_t           samples[2]; /* by at_split */
     uint32_t           classes;
+    const char *const *class_names; /* (classes); NULL: they are numbers */
     at_catalog_package package;
     at_catalog_file    files[AT_CATALOG_FILES_MAX];     /* unused entries have no name */
     at_catalog_mirror  mirrors[AT_CATALOG_MIRRORS_MAX]; /* unused entries have no url */

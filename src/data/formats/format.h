@@ -45,6 +45,7 @@ extern const at_format at_format_synthetic;
 extern const at_format at_format_idx;
 extern const at_format at_format_cifar;
 extern const at_format at_format_images;
+extern const at_format at_format_pictures;
 extern const at_format at_format_npy;
 extern const at_format at_format_libsvm;
 extern const at_format at_format_criteo;

@@ -50,4 +50,8 @@ typedef enum at_image_fit_mode {
 at_err at_image_fit(const at_image *image, at_image_fit_mode mode, uint32_t side,
                     unsigned char *row, at_fail *fail);
 
+/* Reads a file into a row (3, side, side). AT_ERR_MISSING, AT_ERR_IO, and errors as above. */
+at_err at_image_read(const char *path, at_image_fit_mode mode, uint32_t side, unsigned char *row,
+                     at_fail *fail);
+
 #endif

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENTRY_SIZE_MAX = 256 };
-
 static const size_t NUMBERS_MAX = (size_t)1 << 26; /* LIMIT: 256 MiB per prepared sample */
 
 static const at_prep_kind *const kinds[] = {
@@ -146,17 +144,16 @@ static const char *next_entry(const char *text, const char **entry, size_t *size
     return rest;
 }
 
-static at_err parse(at_prep *prep, const char *text, at_fail *fail)
+/* `entry` has room for the whole text. */
+static at_err parse(at_prep *prep, const char *text, char *entry, at_fail *fail)
 {
     while (text) {
-        char        entry[ENTRY_SIZE_MAX];
         const char *from;
         size_t      size;
         text = next_entry(text, &from, &size);
-        if (size == 0 || size >= sizeof entry)
+        if (size == 0)
             return at_fail_set(fail, AT_ERR_USAGE, "separate steps by commas: flip,grey",
-                               "--prep: step %zu is %s", prep->steps + 1,
-                               size == 0 ? "empty" : "too long");
+                               "--prep: step %zu is empty", prep->steps + 1);
         memcpy(entry, from, size);
         entry[size] = '\0';
         AT_TRY(add_step(prep, entry, fail));
@@ -170,10 +167,14 @@ at_err at_prep_new(const char *text, at_image_shape in, at_prep **out, at_fail *
     assert(in.channels > 0 && in.height > 0 && in.width > 0);
     *out = NULL;
     at_prep *prep = calloc(1, sizeof *prep);
-    if (!prep) return at_fail_memory_for(fail, "for --prep");
-    prep->in = prep->out = in;
-    prep->size_max = at_image_shape_size(in);
-    at_err err = parse(prep, text, fail);
+    char    *entry = malloc(strlen(text) + 1);
+    at_err   err = prep && entry ? AT_OK : at_fail_memory_for(fail, "for --prep");
+    if (!err) {
+        prep->in = prep->out = in;
+        prep->size_max = at_image_shape_size(in);
+        err = parse(prep, text, entry, fail);
+    }
+    free(entry);
     if (err)
         at_prep_free(prep);
     else

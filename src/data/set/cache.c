@@ -27,14 +27,18 @@ enum {
  * carry options (FOLDER,SIZE). */
 static char *make_key(const at_resolved *found, at_split split, const at_read_options *options)
 {
-    _Static_assert(sizeof(at_read_options) == 2 * sizeof(void *) + 8,
+    _Static_assert(sizeof(at_read_options) == 4 * sizeof(void *) + 32,
                    "a new field of at_read_options may belong in the key");
-    char *key = NULL;
-    int   size =
-        asprintf(&key, "%s\n%s\n%s\n%s\nlabel=%s\nhash_bits=%u\nreal=%d\n" ANYTIME_VERSION,
-                 found->format->name, found->path, found->row ? found->row->name : "",
-                 split == AT_SPLIT_TRAIN ? "train" : "test", options->label ? options->label : "",
-                 options->hash_bits, options->real_labels);
+    char *key = NULL, columns[65] = "";
+    if (options->columns) at_file_sha256(options->columns, strlen(options->columns), columns);
+    int size = asprintf(
+        &key,
+        "%s\n%s\n%s\n%s\nlabel=%s\nignore=%s\ncolumns=%s\nhash_bits=%u\nmissing=%d\n"
+        "header=%d\nreal=%d%d%d\n" ANYTIME_VERSION,
+        found->format->name, found->path, found->row ? found->row->name : "",
+        split == AT_SPLIT_TRAIN ? "train" : "test", options->label ? options->label : "",
+        options->ignore ? options->ignore : "", columns, options->hash_bits, options->missing,
+        options->header, options->real_labels, options->any_labels, options->unlabeled);
     return size < 0 ? NULL : key;
 }
 
@@ -184,6 +188,8 @@ bool at_cache_load(const at_cache *cache, at_dataset *set)
     if (valid) {
         *set = loaded;
         (void)futimens(fd, NULL); /* mark as used; fails on a read-only file system */
+    } else {
+        free(loaded.columns);
     }
     free(then);
     close(fd);

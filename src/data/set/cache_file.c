@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* Increment when the header, or what a reader makes of a file, changes. */
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 #define MAGIC "anytime cache\r\n\x1a" /* 16 bytes; a text-mode transfer corrupts them */
 
@@ -73,6 +73,17 @@ static void put_text(cursor *c, const char *text)
     put_bytes(c, text, strlen(text));
 }
 
+/* A copy of a string, to be freed; NULL when it is empty or memory runs out. */
+static char *get_text(cursor *c)
+{
+    size_t               size = (size_t)get(c, 4);
+    const unsigned char *here = take(c, size);
+    char                *text = here && size > 0 ? calloc(size + 1, 1) : NULL;
+    if (text) memcpy(text, here, size);
+    c->good = c->good && (text || size == 0);
+    return text;
+}
+
 /* Reads a string; whether it equals `text`. */
 static bool same_text(cursor *c, const char *text)
 {
@@ -107,6 +118,8 @@ static void put_shapes(cursor *c, const at_cache_header *h, const at_dataset *se
     put(c, set->element, 4);
     put(c, set->index_base, 4);
     put_bytes(c, set->form, sizeof set->form);
+    put(c, set->dropped, 8);
+    put_text(c, set->columns ? set->columns : "");
 }
 
 static void get_shapes(cursor *c, at_cache_header *h, at_dataset *set)
@@ -129,6 +142,8 @@ static void get_shapes(cursor *c, at_cache_header *h, at_dataset *set)
     const unsigned char *form = take(c, sizeof set->form);
     if (form) memcpy(set->form, form, sizeof set->form);
     c->good = c->good && memchr(set->form, '\0', sizeof set->form);
+    set->dropped = get(c, 8);
+    set->columns = get_text(c);
 }
 
 static void put_origin(cursor *c, const at_cache_origin *origin)
@@ -161,9 +176,9 @@ static bool get_origin(cursor *c, const at_cache_origin *origin)
     return c->good;
 }
 
-static size_t room_for(const at_cache_origin *origin)
+static size_t room_for(const at_cache_origin *origin, const at_dataset *set)
 {
-    size_t size = FIXED_SIZE + strlen(origin->key);
+    size_t size = FIXED_SIZE + strlen(origin->key) + (set->columns ? strlen(set->columns) : 0);
     for (size_t i = 0; i < origin->files->count; i++)
         size += 4 + strlen(origin->files->path[i]) + STAMP_SIZE;
     return size;
@@ -173,7 +188,7 @@ static size_t room_for(const at_cache_origin *origin)
 static unsigned char *encode_header(at_cache_header *h, const at_cache_origin *origin,
                                     const at_dataset *set)
 {
-    size_t room = room_for(origin);
+    size_t room = room_for(origin, set);
     h->memory_at = round_up(room);
     unsigned char *bytes = calloc(1, h->memory_at);
     if (!bytes) return NULL;
@@ -287,10 +302,9 @@ static bool is_plausible(const at_cache_header *h, const at_dataset *set)
                                      (uint64_t)p.channels * p.height * p.width == set->features);
     return layout && shape && h->offset[1] != AT_CACHE_ABSENT &&
            (h->offset[5] != AT_CACHE_ABSENT) == (set->names_size > 0) && set->count > 0 &&
-           set->count < UINT64_MAX / 16 && set->features > 0 && set->classes > 0 &&
-           h->memory_size > 0 && h->memory_size < SIZE_MAX / 2 &&
-           h->memory_at % AT_CACHE_PAGE == 0 && h->memory_at >= h->header_size &&
-           h->memory_at <= HEADER_SIZE_MAX + AT_CACHE_PAGE;
+           set->count < UINT64_MAX / 16 && set->features > 0 && h->memory_size > 0 &&
+           h->memory_size < SIZE_MAX / 2 && h->memory_at % AT_CACHE_PAGE == 0 &&
+           h->memory_at >= h->header_size && h->memory_at <= HEADER_SIZE_MAX + AT_CACHE_PAGE;
 }
 
 /* Points the arrays of the set into its mapping; false when one would not fit. */

@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* Where to prefetch a row to: the first-level cache, or any cache. */
 typedef enum distance { NEAR, FAR } distance;
@@ -25,6 +24,7 @@ const at_format *const at_formats[] = {
     &at_format_synthetic_linear,
     &at_format_cifar,
     &at_format_images,
+    &at_format_pictures,
     &at_format_npy,
     &at_format_idx,
     &at_format_libsvm,
@@ -45,6 +45,7 @@ static at_err fix_classes(at_dataset *set, const at_catalog_row *row, const char
                            "%s: label %u is out of range; %s has labels 0 to %u", folder,
                            set->classes - 1, row->name, row->classes - 1);
     set->classes = row->classes;
+    set->class_names = row->class_names;
     return AT_OK;
 }
 
@@ -80,7 +81,9 @@ static at_err read_cached(at_dataset *set, const at_resolved *found, at_split sp
     at_err   err = AT_OK;
     bool     cacheable =
         at_cache_open(&cache, found, split, &set->read_options, at_cache_limits_default);
-    if (!cacheable || !at_cache_load(&cache, set)) {
+    if (cacheable && at_cache_load(&cache, set)) {
+        if (found->row) set->class_names = found->row->class_names;
+    } else {
         err = read_files(set, found, split, fail);
         if (!err && cacheable) (void)at_cache_save(&cache, set); /* failure does not matter */
     }
@@ -125,7 +128,8 @@ at_err at_dataset_open_as(const char *name, at_split split, const at_read_option
 void at_dataset_free(at_dataset *set)
 {
     if (!set) return;
-    if (set->map) munmap(set->map, set->map_size);
+    at_store_unmap(set);
+    free(set->columns);
     free(set);
 }
 
@@ -165,6 +169,12 @@ const char *at_dataset_format(const at_dataset *set)
 {
     assert(set->format_name);
     return set->format_name;
+}
+
+const char *at_dataset_columns(const at_dataset *set)
+{
+    assert(set);
+    return set->columns;
 }
 
 bool at_dataset_is_cached(const at_dataset *set)

@@ -46,13 +46,32 @@ static inline void at_load_progress_report(const at_load_progress *progress, uin
     if (progress && progress->report) progress->report(progress->self, done, total);
 }
 
+/* The shape of a sample as an image: floats in the order (channels, height, width). */
+typedef struct at_image_shape {
+    uint32_t channels, height, width;
+} at_image_shape;
+
+/* What becomes of rows of a table in which a number is missing. */
+typedef enum at_missing { AT_MISSING_REFUSE, AT_MISSING_FILL, AT_MISSING_DROP } at_missing;
+
+/* Whether the first line of a table has the names of the columns; AUTO: unless it has a number. */
+typedef enum at_header { AT_HEADER_AUTO, AT_HEADER_YES, AT_HEADER_NO } at_header;
+
 /* Options of some formats; zeroed: the defaults. */
 typedef struct at_read_options {
     const char
-            *label; /* CSV: label column; NULL: the one named label, class or target, or the last */
-    uint32_t hash_bits;   /* Criteo: categories are hashed to 2^hash_bits features; 0: 20 */
-    bool     cache;       /* use the cache for sets that are slow to read (cache.h) */
-    bool     real_labels; /* labels are real numbers, for regression, instead of classes */
+        *label; /* CSV: label column; NULL: the one named label, class or target, or the last */
+    const char    *ignore;  /* CSV: columns to leave out; "none"; NULL: those that identify rows */
+    const char    *columns; /* CSV: what the columns are (at_dataset_columns); NULL: to be found */
+    uint32_t       hash_bits;   /* Criteo: categories are hashed to 2^hash_bits features; 0: 20 */
+    at_missing     missing;     /* CSV */
+    at_header      header;      /* CSV */
+    bool           cache;       /* use the cache for sets that are slow to read (cache.h) */
+    bool           real_labels; /* labels are real numbers, for regression, instead of classes */
+    bool           any_labels;  /* CSV: labels are real numbers if they look so */
+    bool           unlabeled; /* labels do not matter; CSV with `columns`: they need not be there */
+    bool           crop;      /* pictures: the center of them instead of all, scaled */
+    at_image_shape shape;     /* pictures: of the samples they become */
     const at_load_progress *progress; /* NULL: none */
 } at_read_options;
 
@@ -78,16 +97,14 @@ uint64_t at_dataset_count(const at_dataset *set);
 uint32_t at_dataset_features(const at_dataset *set);
 /* Number of classes; every label is below it. 0: labels are real numbers (base/label.h). */
 uint32_t at_dataset_classes(const at_dataset *set);
-/* The shape of a sample as an image: floats in the order (channels, height, width). */
-typedef struct at_image_shape {
-    uint32_t channels, height, width;
-} at_image_shape;
 /* The shape of a sample; (1, 1, features) when it is not an image but a feature vector. */
 at_image_shape at_dataset_shape(const at_dataset *set);
 /* Whether it was loaded from the cache. */
 bool at_dataset_is_cached(const at_dataset *set);
 /* Name of the format it was read from ("idx", "synthetic"). */
 const char *at_dataset_format(const at_dataset *set);
+/* The columns of a table and what is known about them (csv_columns.h); NULL: not a table. */
+const char *at_dataset_columns(const at_dataset *set);
 /* Form of a sample, to print ("28x28 bytes", "40 floats"); borrowed until the set is freed. */
 const char *at_dataset_form(const at_dataset *set);
 

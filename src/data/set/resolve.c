@@ -6,9 +6,11 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { FORMATS_MAX = 32, WORD_SIZE = 32 };
 
@@ -120,4 +122,53 @@ at_err at_resolve(const char *name, at_resolved *resolved, at_fail *fail)
     }
     if (!resolved->format) resolved->format = format_of_content(resolved->path);
     return resolved->format ? AT_OK : unknown_name(resolved->path, fail);
+}
+
+/* ---- from the root --------------------------------------------------------------------------- */
+
+/* Appends a path of the working folder as one from the root. False when there is no such file. */
+static bool add_absolute(at_text *text, const char *path, const char *here)
+{
+    if (*path == '\0' || access(path, F_OK) != 0) return false;
+    while (strncmp(path, "./", 2) == 0) path += 2;
+    if (path[0] == '/')
+        at_text_add(text, "%s", path);
+    else
+        at_text_add(text, "%s/%s", here, path);
+    return true;
+}
+
+/* "a,b": each part that exists. False when none does. */
+static bool add_parts(at_text *text, const char *path, const char *here)
+{
+    char part[PATH_MAX];
+    bool any = false;
+    while (*path) {
+        size_t length = strcspn(path, ",");
+        if (length >= sizeof part) return false;
+        memcpy(part, path, length);
+        part[length] = '\0';
+        if (add_absolute(text, part, here))
+            any = true;
+        else
+            at_text_add(text, "%s", part);
+        path += length;
+        if (*path == ',') at_text_add(text, "%c", *path++);
+    }
+    return any;
+}
+
+char *at_resolve_absolute(const char *name)
+{
+    char    here[PATH_MAX], made[2 * PATH_MAX], word[WORD_SIZE];
+    at_text text = at_text_in(made, sizeof made);
+    assert(name);
+    if (at_catalog_find(name) || !getcwd(here, sizeof here)) return NULL;
+    bool             prefixed = word_before_colon(name, word);
+    const at_format *format = prefixed ? format_of_name(word) : NULL;
+    if (format && format->synthetic) return NULL;
+    if (format) at_text_add(&text, "%s:", word);
+    const char *path = format ? name + strlen(word) + 1 : name;
+    if (!add_absolute(&text, path, here) && !add_parts(&text, path, here)) return NULL;
+    return text.full || strcmp(made, name) == 0 ? NULL : strdup(made);
 }

@@ -24,4 +24,9 @@ typedef struct at_resolved {
  * AT_ERR_FORMAT when nothing readable was found; AT_ERR_USAGE for an unknown format. */
 at_err at_resolve(const char *name, at_resolved *resolved, at_fail *fail);
 
+/* The name with all paths in it from the root, to be freed by the caller: PATH, FORMAT:PATH,
+ * IMAGES,LABELS and FOLDER,SIZE. NULL when nothing changes: a known or synthetic set, or a path
+ * that does not exist or begins at the root. */
+char *at_resolve_absolute(const char *name);
+
 #endif

@@ -2,6 +2,9 @@
 
 #include "base/rng.h"
 #include "data/files/folder.h"
+#include "data/formats/csv_columns.h"
+#include "data/set/inputs.h"
+#include "data/set/missing.h"
 #include "data/set/resolve.h"
 #include "data/set/store.h"
 
@@ -116,6 +119,16 @@ static bool expects_test(const char *data)
            at_format_has_split(found.format, found.path, AT_SPLIT_TEST);
 }
 
+/* A table is read by the columns of the train set. */
+static at_err open_test(at_set_pair *pair, const char *test, const at_read_options *options,
+                        at_fail *fail)
+{
+    at_read_options reading = options ? *options : (at_read_options){0};
+    reading.columns = at_dataset_columns(pair->train);
+    AT_TRY(at_dataset_open_as(test, AT_SPLIT_TEST, &reading, &pair->test, fail));
+    return at_dataset_match(pair->train, pair->test, fail);
+}
+
 static at_err open_both(at_set_pair *pair, const char *data, const char *test_data,
                         double test_split, const at_read_options *options, at_fail *fail)
 {
@@ -124,12 +137,11 @@ static at_err open_both(at_set_pair *pair, const char *data, const char *test_da
     if (!has_test && test_split > 0) {
         AT_TRY(at_dataset_hold_out(pair->train, test_split, &pair->test, fail));
         pair->held_out = at_dataset_count(pair->test);
-        return AT_OK;
+        return at_missing_fill(pair->train, pair->test, fail);
     }
-    const char *test = test_data ? test_data : data;
-    AT_TRY(at_dataset_open_as(test, AT_SPLIT_TEST, options, &pair->test, fail));
+    AT_TRY(at_missing_fill(pair->train, NULL, fail));
     pair->tests_on_train = !has_test;
-    return at_dataset_match(pair->train, pair->test, fail);
+    return open_test(pair, test_data ? test_data : data, options, fail);
 }
 
 at_err at_set_pair_open(at_set_pair *pair, const char *data, const char *test_data,
@@ -140,6 +152,81 @@ at_err at_set_pair_open(at_set_pair *pair, const char *data, const char *test_da
     at_err err = open_both(pair, data, test_data, test_split, options, fail);
     if (err) at_set_pair_close(pair);
     return err;
+}
+
+static at_err open_inputs(at_set_pair *pair, const char *inputs, const char *test_data,
+                          const at_read_options *options, at_fail *fail)
+{
+    at_read_options reading = *options;
+    pair->described = true;
+    AT_TRY(at_inputs_open(inputs, &pair->train, fail));
+    if (!test_data) return at_inputs_open(inputs, &pair->test, fail);
+    reading.real_labels = at_dataset_classes(pair->train) == 0;
+    reading.shape = at_dataset_shape(pair->train);
+    return open_test(pair, test_data, &reading, fail);
+}
+
+at_err at_set_pair_open_inputs(at_set_pair *pair, const char *inputs, const char *test_data,
+                               const at_read_options *options, at_fail *fail)
+{
+    assert(inputs && options);
+    *pair = (at_set_pair){0};
+    at_err err = open_inputs(pair, inputs, test_data, options, fail);
+    if (err) at_set_pair_close(pair);
+    return err;
+}
+
+static void add_names(const at_csv_columns *columns, at_csv_kind kind, at_text *text)
+{
+    const char *between = "";
+    for (size_t i = 0; i < columns->count; i++) {
+        if (columns->column[i].kind != kind) continue;
+        at_text_add(text, "%s'%.60s'", between, columns->column[i].name);
+        between = ", ";
+    }
+}
+
+static uint64_t missing_in(const at_csv_columns *columns, uint32_t *of)
+{
+    uint64_t missing = 0;
+    *of = 0;
+    for (size_t i = 0; i < columns->count; i++) {
+        if (columns->column[i].kind != AT_CSV_NUMBER) continue;
+        missing += columns->column[i].missing;
+        *of += columns->column[i].missing > 0;
+    }
+    return missing;
+}
+
+/* What was decided about the columns of a table. */
+static void note_columns(const at_dataset *train, const char *data, at_text *notes)
+{
+    at_csv_columns columns;
+    char           names[240];
+    uint32_t       of;
+    at_text        list = at_text_in(names, sizeof names);
+    if (!train->columns || at_csv_columns_parse(&columns, train->columns, NULL)) return;
+    if (columns.headerless)
+        at_text_add(notes,
+                    "the first line of %s has numbers, so it is a row; the columns are called 1, "
+                    "2, .. (--header yes: it has their names)\n",
+                    data);
+    add_names(&columns, AT_CSV_IDENTIFIER, &list);
+    if (list.used > 0)
+        at_text_add(notes,
+                    "left out, because it is different in every row: column %s (--ignore none "
+                    "keeps it)\n",
+                    names);
+    uint64_t missing = missing_in(&columns, &of);
+    if (missing > 0 && train->read_options.missing == AT_MISSING_FILL)
+        at_text_add(notes,
+                    "%llu missing numbers in %u column%s are replaced by the mean of their "
+                    "column\n",
+                    (unsigned long long)missing, of, of == 1 ? "" : "s");
+    if (train->dropped > 0)
+        at_text_add(notes, "%llu rows that lack a value are left out\n",
+                    (unsigned long long)train->dropped);
+    at_csv_columns_deinit(&columns);
 }
 
 void at_set_pair_note(const at_set_pair *pair, const char *data, at_text *notes)
@@ -156,6 +243,7 @@ void at_set_pair_note(const at_set_pair *pair, const char *data, at_text *notes)
                     "%s has no test part: %llu of %llu rows are held out for testing (change it "
                     "with --test-split or --test-data)\n",
                     data, held_out, held_out + (unsigned long long)pair->train->count);
+    note_columns(pair->train, data, notes);
 }
 
 void at_set_pair_close(at_set_pair *pair)

@@ -14,6 +14,7 @@ typedef struct at_set_pair {
     at_dataset *train, *test;
     uint64_t    held_out;       /* rows of the train set that became the test set; 0: none */
     bool        tests_on_train; /* the test set is the train set: there was nothing else */
+    bool        described; /* the train set is only a description: one row of zeros (inputs.h) */
 } at_set_pair;
 
 /* Opens both. The test set is `test_data` or, if that is NULL, the test part of `data`; if there is
@@ -22,10 +23,16 @@ typedef struct at_set_pair {
 at_err at_set_pair_open(at_set_pair *pair, const char *data, const char *test_data,
                         double test_split, const at_read_options *options, at_fail *fail);
 
+/* The same without a train set: `inputs` (inputs.h) is what it was. The test set is `test_data` or,
+ * if that is NULL, the description itself. */
+at_err at_set_pair_open_inputs(at_set_pair *pair, const char *inputs, const char *test_data,
+                               const at_read_options *options, at_fail *fail);
+
 /* Releases both; accepts a zeroed one. */
 void at_set_pair_close(at_set_pair *pair);
 
-/* Adds a line about rows that were held out, or that tests are done on the train set. */
+/* Adds a line for each: rows that were held out, or that tests are done on the train set; what was
+ * decided about the columns of a table. */
 void at_set_pair_note(const at_set_pair *pair, const char *data, at_text *notes);
 
 /* Moves the share of the rows (at least one), chosen evenly at random but always the same, to a new

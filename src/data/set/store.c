@@ -45,6 +45,12 @@ static at_err make_map(at_dataset *set, const layout *plan, at_fail *fail)
     return AT_OK;
 }
 
+void at_store_unmap(at_dataset *set)
+{
+    if (set->map) munmap(set->map, set->map_size);
+    set->map = NULL;
+}
+
 static void *array_at(const at_dataset *set, const layout *plan, size_t index)
 {
     assert(index < plan->count);

@@ -31,7 +31,10 @@ struct at_dataset {
      * names_size bytes in the mapping, 0: classes and features are only numbers. */
     char                   *names;
     size_t                  names_size;
-    void                   *map; /* rows and labels */
+    const char *const      *class_names; /* of a known set, not in `names`; NULL: none */
+    char                   *columns;     /* of a table (csv_columns.h), owned; NULL: none */
+    uint64_t                dropped;     /* rows of a table that lacked a value */
+    void                   *map;         /* rows and labels */
     size_t                  map_size;
     char                    form[64];     /* of a sample, to print: "28x28 bytes" */
     const char             *format_name;  /* of the reader */
@@ -48,6 +51,9 @@ at_err at_store_reserve(at_dataset *set, uint64_t count, uint32_t features, at_e
 /* The same for sparse rows with `numbers` numbers in total, possibly 0. */
 at_err at_store_reserve_sparse(at_dataset *set, uint64_t count, uint64_t numbers, uint32_t features,
                                at_fail *fail);
+
+/* Releases the mapping. */
+void at_store_unmap(at_dataset *set);
 
 /* Name of a class or, after all classes, of a feature; NULL without such names. Borrowed until the
  * set is freed. Takes time linear in the index. */

@@ -95,6 +95,10 @@ static at_err map_labels(const mapping *m, at_dataset *test, at_fail *fail)
 static at_err match_classes(const at_dataset *train, at_dataset *test, at_fail *fail)
 {
     mapping m = {0};
+    if (test->read_options.unlabeled) {
+        memset(test->labels, 0, test->count * sizeof *test->labels);
+        return AT_OK;
+    }
     if (!train->classes != !test->classes)
         return at_fail_set(fail, AT_ERR_FORMAT, HINT,
                            "labels are real numbers in the %s set, but classes in the %s set",

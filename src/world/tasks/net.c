@@ -228,9 +228,10 @@ static at_err load(net_task *t, at_fail *fail)
 {
     assert(!t->feed);
     assert(!t->model);
-    const at_task_net_options *o = &t->options;
+    at_task_net_options *o = &t->options;
     AT_TRY(at_feed_new(&o->feed, &t->feed, fail));
     t->shape = at_task_shape(at_feed_shape(t->feed), at_feed_classes(t->feed));
+    if (t->shape.classes == 0 && o->real_model) o->model = o->real_model;
     AT_TRY(at_model_plan(o->model, t->shape, o->engine, o->micro_batch, &t->model, fail));
     at_model_smooth_labels(t->model, o->smoothing);
     size_t widest = at_model_widest(t->model), rows = SCORE_FLOATS_MAX / widest;
@@ -261,12 +262,13 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
     if (options->eval_size > 0 && options->eval_size < tests) tests = options->eval_size;
     t->tests = tests;
     *task = (at_task){.self = t,
-                      .model = options->model,
+                      .model = t->options.model,
                       .data = options->feed.data,
                       .notes = at_feed_notes(t->feed),
                       .net = t->model,
                       .sample_form = at_feed_form(t->feed),
-                      .prep = options->feed.prep,
+                      .prep = at_feed_steps(t->feed),
+                      .inputs = at_feed_inputs(t->feed),
                       .prep_fitted = at_feed_prep(t->feed),
                       .params = at_model_floats(t->model),
                       .slot_floats = at_model_floats(t->model),

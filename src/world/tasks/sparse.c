@@ -13,6 +13,8 @@
 #include "base/arena.h"
 #include "base/label.h"
 #include "data/draw/sampler.h"
+#include "data/prep/sparse_prep.h"
+#include "data/set/inputs.h"
 #include "data/set/set_pair.h"
 #include "learn/sparse/auc.h"
 #include "learn/sparse/hogwild.h"
@@ -57,7 +59,8 @@ typedef struct sparse_task {
     at_task_sparse_options options;
     const sparse_model    *model;
     at_set_pair            sets;
-    char                   notes[512]; /* about the data */
+    char                   notes[2048]; /* about the data */
+    char                  *inputs, *steps, *fitted;
     at_shards              shards;
     at_csr                 rows, tests;
     uint64_t               dimension, numbers; /* numbers: in all training rows */
@@ -186,21 +189,40 @@ static size_t squares_size(const sparse_task *t)
     return ((size_t)t->dimension + 1) * sizeof *t->squares;
 }
 
+static at_err open_sets(sparse_task *t, at_fail *fail)
+{
+    const at_feed_options *o = &t->options.feed;
+    at_text                notes = at_text_in(t->notes, sizeof t->notes);
+    if (o->inputs)
+        return at_set_pair_open_inputs(&t->sets, o->inputs, o->test_data, &o->read_options, fail);
+    AT_TRY(
+        at_set_pair_open(&t->sets, o->data, o->test_data, o->test_split, &o->read_options, fail));
+    at_set_pair_note(&t->sets, o->data, &notes);
+    at_prep_note(o->prep, &t->sets, o->data, &notes);
+    return AT_OK;
+}
+
+/* Scales the rows as --prep says. */
+static at_err prepare(sparse_task *t, at_fail *fail)
+{
+    t->inputs = at_inputs_text(t->sets.train);
+    if (!t->inputs) return at_fail_memory(fail);
+    const char *steps = at_prep_choose(t->options.feed.prep, t->sets.train);
+    if (!steps) return AT_OK;
+    t->steps = strdup(steps);
+    if (!t->steps) return at_fail_memory(fail);
+    return at_sparse_prep(&t->sets, steps, &t->fitted, fail);
+}
+
 static at_err load(sparse_task *t, at_fail *fail)
 {
     assert(!t->sets.train);
     assert(!t->sets.test);
     const at_feed_options *o = &t->options.feed;
-    if (o->prep)
-        return at_fail_set(fail, AT_ERR_USAGE, "leave --prep out",
-                           "--prep works only on dense rows, and %s needs sparse ones",
-                           t->model->name);
-    at_text notes = at_text_in(t->notes, sizeof t->notes);
-    AT_TRY(
-        at_set_pair_open(&t->sets, o->data, o->test_data, o->test_split, &o->read_options, fail));
-    at_set_pair_note(&t->sets, o->data, &notes);
+    AT_TRY(open_sets(t, fail));
     AT_TRY(check_set(t->model, t->sets.train, o->data, fail));
     AT_TRY(check_set(t->model, t->sets.test, o->test_data ? o->test_data : o->data, fail));
+    AT_TRY(prepare(t, fail));
     uint64_t count = at_dataset_count(t->sets.train);
     t->test_count = at_dataset_count(t->sets.test);
     t->rows = csr_of(t->sets.train, t->model->loss);
@@ -413,6 +435,9 @@ static void free_task(void *self)
     if (t->squares) munmap(t->squares, squares_size(t));
     at_shards_deinit(&t->shards);
     at_set_pair_close(&t->sets);
+    free(t->inputs);
+    free(t->steps);
+    free(t->fitted);
     free(t);
 }
 
@@ -440,6 +465,9 @@ static at_err describe(const sparse_task *t, at_task *task, at_fail *fail)
     *task = (at_task){.model = t->model->name,
                       .data = t->options.feed.data,
                       .notes = t->notes,
+                      .prep = t->steps,
+                      .prep_fitted = t->fitted,
+                      .inputs = t->inputs,
                       .params = at_sparse_floats(t->dimension),
                       .trained = (size_t)t->dimension + 1,
                       .parameters = (size_t)t->dimension + 1,

@@ -17,7 +17,8 @@
 
 typedef struct at_task_net_options {
     const char     *model;
-    at_feed_options feed; /* source of the samples */
+    const char     *real_model; /* instead of `model` if labels are real; NULL: they may not be */
+    at_feed_options feed;       /* source of the samples */
     at_engine       engine;
     uint32_t        micro_batch;
     uint32_t        threads;   /* of the engine, in each worker */

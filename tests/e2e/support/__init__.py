@@ -223,8 +223,11 @@ class TestCase(unittest.TestCase):
 
     def anytime(self, *arguments, code=DONE, **options):
         """Any other call of the program, in this test's folder."""
-        done = subprocess.run([ANYTIME, *map(str, arguments)], stdin=subprocess.DEVNULL, text=True,
-                              capture_output=True, timeout=BOUND, cwd=self.folder, **options)
+        options.setdefault("cwd", self.folder)
+        if "input" not in options:
+            options.setdefault("stdin", subprocess.DEVNULL)
+        done = subprocess.run([ANYTIME, *map(str, arguments)], text=True, capture_output=True,
+                              timeout=BOUND, **options)
         ended = Ended(done.args, done.returncode, done.stdout, done.stderr, self.folder)
         self.assertEqual(ended.code, code, ended)
         return ended

@@ -72,6 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             munmap(set.map, set.map_size);
         }
     }
+    free(set.columns);
     close(fd);
     return 0;
 }

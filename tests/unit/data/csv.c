@@ -82,7 +82,8 @@ static void fields_are_whole_wherever_the_buffer_ends(void **state)
                                      i, i & 1);
         assert_true(used < room);
         write_text("x.csv", text);
-        at_dataset *set = open_set_as("x.csv", AT_SPLIT_TRAIN, NULL);
+        at_read_options every = {.header = AT_HEADER_YES, .ignore = "none"};
+        at_dataset     *set = open_set_as("x.csv", AT_SPLIT_TRAIN, &every);
         assert_int_equal(at_dataset_count(set), ROWS);
         for (uint64_t i = 0; i < ROWS; i++) {
             float    x[2];
@@ -202,7 +203,6 @@ static void invalid_files_are_reported_with_their_line(void **state)
         {"a,b\n1,x\nNaN,y\n", "line 3: column 'a'"},
         {"a,b\n1,\n", "line 2: column 'b' is empty"},
         {"a,b\n", "no rows after the header"},
-        {"1,2\n3,4\n", "line 1: only numbers"},
         {"a\n1\n", "line 1: only one column"},
         {"a,b,b,c\nx,1,2,y\n", "line 1: two features are named 'b'"},
         {"a,a=x,c\nx,1,y\n", "line 1: two features are named 'a=x'"},
@@ -215,7 +215,32 @@ static void invalid_files_are_reported_with_their_line(void **state)
     fprintf(file, "id,label\n");
     for (int i = 0; i < 5000; i++) fprintf(file, "user-%d,%d\n", i, i % 2);
     fclose(file);
+    refuse_set("x.csv", "no column is left besides the label");
+    file = fopen("x.csv", "wb");
+    fprintf(file, "id,label\n");
+    for (int i = 0; i < 5000; i++) fprintf(file, "user-%d,%d\n", i > 0 ? i : 1, i % 2);
+    fclose(file);
     refuse_set("x.csv", "column 'id' is text with more than 4096 distinct values");
+}
+
+static void the_columns_of_a_set_are_those_of_the_next(void **state)
+{
+    (void)state;
+    write_text("x.csv", "size,color,kind\n1,red,a\n2,blue,b\n4,7,a\n");
+    at_dataset *set = open_sparse("x.csv", AT_SPLIT_TRAIN);
+    write_text("y.csv", "more,color,size\n?,7,5\n?,green,6\n");
+    at_read_options reading = {.columns = at_dataset_columns(set), .unlabeled = true};
+    at_dataset     *other;
+    assert_int_equal(at_dataset_open_as("y.csv", AT_SPLIT_TEST, &reading, &other, &fail), AT_OK);
+    assert_int_equal(at_dataset_features(other), at_dataset_features(set));
+    check_row(other, 0, 0, "0:5 1:1"); /* 7 is a color here, although it is a number */
+    check_row(other, 1, 0, "0:6");     /* nothing has been green */
+    at_dataset_free(other);
+    reading.unlabeled = false;
+    assert_int_equal(at_dataset_open_as("y.csv", AT_SPLIT_TEST, &reading, &other, &fail),
+                     AT_ERR_FORMAT);
+    assert_non_null(strstr(fail.text, "no column 'kind'"));
+    at_dataset_free(set);
 }
 
 static void a_file_without_suffix_is_recognized_by_content(void **state)
@@ -241,6 +266,7 @@ int main(void)
         cmocka_unit_test_setup(dense_files_must_have_the_same_columns, empty_home),
         cmocka_unit_test_setup(files_in_a_folder_are_one_set, empty_home),
         cmocka_unit_test_setup(invalid_files_are_reported_with_their_line, empty_home),
+        cmocka_unit_test_setup(the_columns_of_a_set_are_those_of_the_next, empty_home),
         cmocka_unit_test_setup(a_file_without_suffix_is_recognized_by_content, empty_home),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);

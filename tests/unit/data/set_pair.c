@@ -19,7 +19,9 @@ static void write_table(const char *path, bool text)
 static at_set_pair open_pair(const char *data, const char *test_data, double split)
 {
     at_set_pair pair;
-    at_err      err = at_set_pair_open(&pair, data, test_data, split, NULL, &fail);
+    /* The numbers of the rows would be taken for identifiers. */
+    at_read_options every = {.ignore = "none"};
+    at_err          err = at_set_pair_open(&pair, data, test_data, split, &every, &fail);
     if (err) fail_msg("%s (%s)", fail.text, fail.hint);
     return pair;
 }
