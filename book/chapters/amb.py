@@ -63,8 +63,9 @@ def judge_timing(results):
 
 EC2 = ("--model", "book/nets/cifar10-cnn-small.net", "--data",
        "build/book/data/cifar10-classes-0,6", "--workers", 10, "--optimizer", "rmsprop", "--lr",
-       0.001, "--lr-schedule", "exp:50,0.96", "--batch", 64, "--micro-batch", 16, "--sample-time",
-       "91.564ms", "--straggler", "niagara", "--eval-every", 5, "--eval-size", 500, "--steps", 150)
+       0.001, "--lr-schedule", "exp:32000,0.96", "--batch", 64, "--micro-batch", 16,
+       "--sample-time", "91.564ms", "--straggler", "niagara", "--eval-every", 5, "--eval-size", 500,
+       "--steps", 150)
 LEARNT = {"amb": Run("simulate", "--strategy", "amb", "--time-limit", "5.5s", "--cut", "after",
                      *EC2, rounds=True),
           "fmb": Run("simulate", "--strategy", "fmb", *EC2, rounds=True)}

@@ -74,8 +74,8 @@ CIFAR10 = Net("cifar10-cnn", ("--model", "book/nets/cifar10-cnn-small.net", "--d
                            "Batch norm follows the last 10 steps instead of 100, because a run has "
                            "tens of steps; it works on micro-batches of 16 samples.",
                            "A first choice, a test loss of 0.45 with three seeds, told nothing: it "
-                           "was reached after 16 to 26 steps, and `amb` was 1.00 [0.65, 1.55] times "
-                           "as fast as `fmb`."))
+                           "was reached after 16 to 26 steps, and `amb` was 1.00 [0.65, 1.55] "
+                           "times as fast as `fmb`."))
 
 
 def seconds(result, net):

@@ -182,7 +182,7 @@ def judge_others(results):
     doubled = results["stalled, as published"]["result"]["mean_batch"]
     halved = results["target loss 0.5"]["result"]["mean_batch"]
     return NOT_COMPARABLE, (
-        f"No numbers were published. The published sum over the losses never stalls, and its epochs "
+        f"No numbers were published. The published sum over the losses never stalls, and epochs "
         f"take longer than 60 s, so the batch only doubles (mean {doubled:.0f}, the most is 128); "
         f"above the target loss it only halves (CIFAR-10: mean {halved:.0f}, the least is 4).")
 
