@@ -9,10 +9,10 @@ same, our numbers beside the published ones, what is different, and a verdict.""
 
 HOW = """Gradients are computed for real. Time is virtual: a sample takes the time that the section
 says, and delays come from the published table, so the numbers do not depend on the machine or its
-load. Runs marked *measured* are the exception: they ran on two cores of one machine that did other work,
-too, so processor time is shown, and only ratios within a table should be read. Nets are learnt at a scale that fits
-a desktop computer: fewer samples in a round, each of which takes longer, so that a round takes as
-long as a published one, and fewer steps. Every number is in `docs/book/results`, one file per run.
+load. Runs marked *measured* are the exception: they ran on two cores of one machine that did other
+work, too, so processor time is shown, and only ratios within a table should be read. Nets are
+learnt at a scale that fits a desktop computer: fewer samples in a round, each of which takes
+longer, so that a round takes as long as a published one, and fewer steps. Every number is in `docs/book/results`, one file per run.
 `make book` makes the runs that are missing there and writes these pages; `make book QUICK=1`
 repeats cheap runs and checks that their numbers are still the same: all runs use AVX2 instructions,
 also where the processor has more, so that numbers are equal on every machine that has them

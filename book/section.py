@@ -5,6 +5,10 @@ AGREES, DISAGREES, NOT_COMPARABLE = "agrees", "disagrees", "cannot be compared"
 NOT_RUN = "not yet run"
 
 
+# For experiments of which only the results were described.
+NO_COMMAND = ("# none was published: programs started by hand on each machine",)
+
+
 class Section:
     """runs: {name: Run}. show(results) gives blocks, verdict(results) (kind, sentence), where
     results has the result of every run by its name. theirs: the published command line, if there is

@@ -3,7 +3,7 @@ import pages
 import stats
 import svg
 from runs import Run
-from section import AGREES, DISAGREES, Section
+from section import AGREES, DISAGREES, NOT_COMPARABLE, Section
 
 NAME, SHORT = "01-central-claim", "central claim"
 TITLE = "The central claim: time to a test loss on real nets"
@@ -64,15 +64,18 @@ MNIST = Net("mnist-cnn", ("--model", "mnist-cnn", "--data", "mnist", "--optimize
 
 CIFAR10 = Net("cifar10-cnn", ("--model", "book/nets/cifar10-cnn-small.net", "--data",
                               "build/book/data/cifar10-classes-0,6", "--optimizer", "adam",
-                              "--batch", 64, "--micro-batch", 16, "--steps", 80, "--eval-every", 2,
+                              "--batch", 64, "--micro-batch", 16, "--steps", 160, "--eval-every", 2,
                               "--eval-size", 500),
-              target=0.45, seeds=3, rates=(0.002, 0.004, 0.008, 0.016),
-              best={"fmb": 0.008, "async-timed": 0.004},
+              target=0.3, seeds=5, rates=(0.002, 0.004, 0.008),
+              best={"fmb": 0.008, "async-timed": 0.002},
               differences=("Two classes of CIFAR-10 (airplane and frog; a guess has a loss of "
                            "0.69), images of half the size, and a fourth of the filters: the "
                            "published net needs half a million samples for ten classes.",
                            "Batch norm follows the last 10 steps instead of 100, because a run has "
-                           "tens of steps; it works on micro-batches of 16 samples."))
+                           "tens of steps; it works on micro-batches of 16 samples.",
+                           "A first choice, a test loss of 0.45 with three seeds, told nothing: it "
+                           "was reached after 16 to 26 steps, and `amb` was 1.00 [0.65, 1.55] "
+                           "times as fast as `fmb`."))
 
 
 def seconds(result, net):
@@ -102,8 +105,8 @@ def tuned(net, results, strategy):
 def tuning_verdict(net, results):
     best = {strategy: tuned(net, results, strategy) for strategy in ("fmb", "async-timed")}
     if best == net.best:
-        return AGREES, (f"{best['fmb']} for `fmb` and {best['async-timed']} for `async-timed` are "
-                        "used below.")
+        return NOT_COMPARABLE, (f"Nothing was published. {best['fmb']} for `fmb` and "
+                                f"{best['async-timed']} for `async-timed` are used below.")
     return DISAGREES, f"The best rates are {best}, but the comparison used {net.best}."
 
 

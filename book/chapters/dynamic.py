@@ -151,6 +151,42 @@ def judge_one(_):
                             "kept, too.")
 
 
+# The rules of the two supplementary programs.
+
+COMMON = ("--model", "mlp:64", "--workers", 4, "--optimizer", "momentum", "--lr", 0.01,
+          "--lr-scale", "linear", "--sample-time", "8.45ms", "--batch", 64, "--eval-every", 200)
+OTHERS = {"stalled, as published": ("mnist", "stall:10,5,sum,60s,4,128"),
+          "stalled, with the mean": ("mnist", "stall:10,5,mean,never,4,128"),
+          "target loss 0.5": ("cifar10", "loss-target:0.5,4,128"),
+          "target loss 0.5, MNIST": ("mnist", "loss-target:0.5,4,128"),
+          "static": ("mnist", None)}
+
+
+def other(name):
+    data, size = OTHERS[name]
+    rule = ("--strategy", "fmb", "--size", size) if size else ("--strategy", "fmb")
+    return Run("simulate", *rule, *COMMON, "--data", data, "--epochs", 10)
+
+
+def show_others(results):
+    yield pages.Table(["rule", "data", "mean batch", "steps", "training loss at the end",
+                       "test accuracy"],
+                      [[name, OTHERS[name][0], f"{result['result']['mean_batch']:.0f}",
+                        result["result"]["steps"], f"{end_loss(result):.3f}",
+                        f"{accuracy(result):.4f}"] for name, result in results.items()])
+    yield pages.Picture("dynamic-others", "training loss over time of the two other rules",
+                        svg.document([loss_plot("stalled losses and a target loss", results)]))
+
+
+def judge_others(results):
+    doubled = results["stalled, as published"]["result"]["mean_batch"]
+    halved = results["target loss 0.5"]["result"]["mean_batch"]
+    return NOT_COMPARABLE, (
+        f"No numbers were published. The published sum over the losses never stalls, and epochs "
+        f"take longer than 60 s, so the batch only doubles (mean {doubled:.0f}, the most is 128); "
+        f"above the target loss it only halves (CIFAR-10: mean {halved:.0f}, the least is 4).")
+
+
 # The published net.
 
 RESNET = ("--model", "book/nets/resnet18-28.net", "--data", "build/book/data/mnist-400",
@@ -191,6 +227,15 @@ SECTIONS = [
             time on two GPUs. The published dynamic rule decreased its batch.""",
             theirs=["python3 main.py --world_size 2"], runs=TWO, show=show_two, verdict=judge_two,
             differences=SMALL_NET),
+    Section("Two more rules: stalled losses and a target loss", about="""Supplementary programs of
+            the document: `main_adjworker.py` doubles the batch when the last five losses have
+            stalled or an epoch took more than a minute, and halves it otherwise;
+            `distributedDataParallel.py` halves it above a target loss of 0.5 and doubles it
+            below.""",
+            theirs=["python3 main_adjworker.py", "python3 distributedDataParallel.py"],
+            runs={name: other(name) for name in OTHERS}, show=show_others, verdict=judge_others,
+            differences=["A dense net with 64 hidden units replaces ResNet-18 and ResNet-101; "
+                         "10 epochs; the learning rate follows the batch; one seed."]),
     Section("One worker: MNIST and CIFAR-10", about="""Published figures: training accuracy by
             epoch on one GPU; batches of 16, 32, 64 and 128 are tried for one epoch each, then the
             fastest is kept (`dynamic-probe.conf`).""",

@@ -16,7 +16,8 @@ import pages  # noqa: E402
 import progress  # noqa: E402
 import runs  # noqa: E402
 import section  # noqa: E402
-from chapters import CHAPTERS  # noqa: E402
+import stats  # noqa: E402
+from chapters import CHAPTERS, central  # noqa: E402
 
 TINY = ("simulate", "--model", "softmax", "--data", "synthetic:200,10,3", "--workers", "3",
         "--batch", "8", "--sample-time", "1ms", "--straggler", "niagara", "--steps", "6",
@@ -122,6 +123,14 @@ class Book(support.TestCase):
                     kind, sentence = part.judge(results)
                     self.assertIn(kind, VERDICTS)
                     self.assertTrue(sentence.endswith("."), sentence)
+
+    def test_the_figures_of_the_readme_are_those_of_the_book(self):
+        readme = " ".join((support.ROOT / "README.md").read_text().split())
+        for net in (central.MNIST, central.CIFAR10):
+            kept = runs.Results(PAGES / "results")
+            found = {name: kept.get(run) for name, run in net.runs().items()}
+            with self.subTest(net=net.name):
+                self.assertIn(stats.show_ratio(central.ratios(net, found)["amb"]), readme)
 
     def test_no_result_belongs_to_no_chapter(self):
         every = [run for chapter in CHAPTERS for part in chapter.SECTIONS
