@@ -78,13 +78,17 @@ if(NOT PROTOC_C)
 endif()
 message(STATUS "✓ protoc-c: ${PROTOC_C}")
 
-# Open MPI's library; the launcher is detected at run time.
+# Open MPI's library; the launcher is detected at run time. Debian has it below a folder of its own.
+set(prefixes ${CMAKE_PREFIX_PATH} ${CMAKE_SYSTEM_PREFIX_PATH})
+list(TRANSFORM prefixes APPEND /lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openmpi
+  OUTPUT_VARIABLE openmpi_folders)
 anytime_optional(mpi MPI libopenmpi-dev mpi.h mpi
-  "/world/mpi/" "/mpi_absent[.]c$" /usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openmpi)
+  "/world/mpi/" "/mpi_absent[.]c$" ${openmpi_folders})
 list(APPEND dependency_names openblas)
 
 # Charts in HTML pages. The files are embedded in the program and never copied into the tree.
-find_path(DYGRAPHS NAMES dygraph.min.js PATHS /usr/share/javascript/dygraphs)
+find_path(DYGRAPHS NAMES dygraph.min.js PATHS ${prefixes}
+  PATH_SUFFIXES share/javascript/dygraphs share/dygraphs)
 if(NOT DYGRAPHS)
   anytime_missing(dygraphs libjs-dygraphs)
 endif()
@@ -93,10 +97,10 @@ message(STATUS "✓ dygraphs: ${DYGRAPHS}")
 # All OpenBLAS variants share one SONAME, and the default one starts threads before main(). The
 # serial variant is therefore linked by its full path and located through the rpath at run time.
 # Elsewhere than on Debian any OpenBLAS is taken; `anytime doctor` says if it has threads.
-find_path(openblas_INCLUDE NAMES cblas.h
-  PATHS /usr/include/${CMAKE_C_LIBRARY_ARCHITECTURE}/openblas-serial NO_DEFAULT_PATH)
-find_library(openblas_LIBRARY NAMES openblas
-  PATHS /usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openblas-serial NO_DEFAULT_PATH)
+find_path(openblas_INCLUDE NAMES cblas.h PATHS ${prefixes}
+  PATH_SUFFIXES include/${CMAKE_C_LIBRARY_ARCHITECTURE}/openblas-serial NO_DEFAULT_PATH)
+find_library(openblas_LIBRARY NAMES openblas PATHS ${prefixes}
+  PATH_SUFFIXES lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openblas-serial NO_DEFAULT_PATH)
 find_path(openblas_INCLUDE NAMES cblas.h PATH_SUFFIXES openblas)
 find_library(openblas_LIBRARY NAMES openblas)
 if(NOT openblas_INCLUDE OR NOT openblas_LIBRARY)

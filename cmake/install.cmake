@@ -41,6 +41,9 @@ set(private_libraries "")
 foreach(name ${dependency_names})
   string(APPEND private_libraries " ${${name}_LIBRARY}")
 endforeach()
+if(openblas_folder) # found by its rpath: the loader would take another variant
+  string(APPEND private_libraries " -Wl,-rpath,${openblas_folder}")
+endif()
 file(RELATIVE_PATH prefix_from_here /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/anytime.pc.in ${PROJECT_BINARY_DIR}/anytime.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/anytime.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig

@@ -11,6 +11,8 @@ target_compile_options(flags INTERFACE -ffp-contract=off -fno-math-errno
   -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum
   -Wstrict-prototypes -Wmissing-prototypes -Wvla
+  # assert(!"reason") is meant.
+  $<$<C_COMPILER_ID:Clang>:-Wno-string-conversion>
   $<$<BOOL:${ANYTIME_WERROR}>:-Werror>)
 if(ANYTIME_COVERAGE)
   # Counters are updated atomically: processes and threads share them.

@@ -4,6 +4,7 @@
 The build folder is installed into a folder of its own; everything below runs from an empty folder
 with a PATH that has only the installed program.
 """
+import json
 import os
 import pathlib
 import re
@@ -13,6 +14,7 @@ import tempfile
 import unittest
 
 import support
+from support import tmux
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["ANYTIME"]).resolve().parent
@@ -95,8 +97,7 @@ class Install(unittest.TestCase):
         flags = [str(self.library / "libanytime.a") if flag == "-lanytime" else flag
                  for flag in flags]
         self.run_here("cc", "-o", "own", f"-I{self.prefix}/include", source, *flags)
-        self.run_here(self.empty / "own", LD_LIBRARY_PATH="/usr/lib/x86_64-linux-gnu/"
-                      "openblas-serial")
+        self.run_here(self.empty / "own", LD_LIBRARY_PATH="")
 
     def test_python_finds_package_and_library(self):
         found = self.run_here("/usr/bin/python3", "-c",
@@ -135,9 +136,37 @@ class Install(unittest.TestCase):
         self.assertEqual(self.completed("anytime", "train", "--shard", "by"), ["by-class"])
         self.assertIn("fmb", self.completed("anytime", "compare", ""))
 
+    def test_a_real_bash_completes_values(self):
+        """As a user sees it: bash-completion finds the installed file, and Tab writes the rest."""
+        self.need("tmux")
+        loader = pathlib.Path("/usr/share/bash-completion/bash_completion")
+        if not loader.exists():
+            self.skipTest("bash-completion is not installed")
+        terminal = tmux.Terminal(self, "bash --norc --noprofile", cwd=self.empty, env={
+            **self.environment, "XDG_DATA_DIRS": f"{self.prefix}/share:/usr/share", "PS1": "$ "})
+        terminal.type(f". {loader}", "Enter")
+        for begin, shown in (("anytime train --strategy amb-", "--strategy amb-gossip"),
+                             ("anytime train --model resnet18-2", "--model resnet18-224"),
+                             ("anytime train --data fash", "--data fashion-mnist"),
+                             ("anytime data get cif", "data get cifar10"),
+                             ("anytime comp", "anytime compare")):
+            with self.subTest(begin=begin):
+                terminal.type(begin, "Tab")
+                terminal.wait_shown(shown)
+                terminal.type("C-c")
+
     def test_zsh_script_is_valid(self):
         self.need("zsh")
         self.run_here("zsh", "-n", self.prefix / "share/zsh/vendor-completions/_anytime")
+
+    def test_data_of_packages_is_found_below_xdg_data_dirs(self):
+        folder = self.empty / "share" / "datasets" / "fashion-mnist"
+        folder.mkdir(parents=True)
+        (folder / "train-images-idx3-ubyte").touch()
+        said = self.run_here("anytime", "doctor", "--json",
+                             XDG_DATA_DIRS=f"/nowhere:{self.empty}/share/").stdout
+        rows = {row["what"]: row for row in json.loads(said)["findings"]}
+        self.assertEqual(rows["data sets"]["facts"]["fashion-mnist"], str(folder))
 
     def test_uninstall_leaves_nothing(self):
         other = self.folder / "other"

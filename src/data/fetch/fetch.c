@@ -126,7 +126,7 @@ static at_err fetch_apt(const at_catalog_row *row, const at_fetch_progress *prog
     const char *const install_package[] = {
         "env",   "DEBIAN_FRONTEND=noninteractive", "apt-get",        "install",
         "--yes", "--no-install-recommends",        row->package.apt, NULL};
-    char hint[160];
+    char hint[160], folder[PATH_MAX];
     snprintf(hint, sizeof hint, "run: sudo apt-get install %s", row->package.apt);
     if (geteuid() != 0)
         return at_fail_set(fail, AT_ERR_MISSING, hint,
@@ -134,8 +134,9 @@ static at_err fetch_apt(const at_catalog_row *row, const at_fetch_progress *prog
                            row->package.apt);
     at_staging_report(progress, "installing the Debian package %s", row->package.apt);
     AT_TRY(at_subprocess_run(install_package, "/", "this needs a Debian system", NULL, fail));
-    AT_TRY(at_fetch_verify(row, row->package.apt_folder, fail));
-    at_staging_report(progress, "%s is installed in %s", row->name, row->package.apt_folder);
+    AT_TRY(at_catalog_locate(row, folder, fail));
+    AT_TRY(at_fetch_verify(row, folder, fail));
+    at_staging_report(progress, "%s is installed in %s", row->name, folder);
     return AT_OK;
 }
 
