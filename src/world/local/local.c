@@ -555,7 +555,7 @@ static bool takes_turns(const at_world_context *context, uint32_t hubs)
     enum { BYTES_MIN = 128 << 10 };
     const at_plan *plan = context->plan;
     return plan->workers_max == 1 && hubs == 1 && at_plan_reads_in_place(plan) &&
-           context->task->threads == 1 && !context->task->sparse &&
+           context->bind == AT_BIND_NONE && context->task->threads == 1 && !context->task->sparse &&
            context->task->params * sizeof(float) >= BYTES_MIN;
 }
 
@@ -692,6 +692,7 @@ const at_world at_world_local = {.name = "local",
                                  .has_messages = true,
                                  .admits_workers = true,
                                  .shares_memory = true,
+                                 .binds_workers = true,
                                  .has_hub = true,
                                  .owns_params = true,
                                  .reaches_params = true,
