@@ -61,7 +61,7 @@ typedef struct at_world_context {
     at_ns              sample_time; /* pad computation to this, 0: no; in sim: cost of a sample */
     uint32_t           cores;
     bool               respawn;
-    at_bind            bind; /* which cores workers may use */
+    at_bind            bind;                  /* which cores workers may use */
     double             comm_delay;            /* sigma of message delays in seconds, 0: none */
     at_compress        compress;              /* of parameters and gradients in messages */
     struct at_saver   *saver;                 /* NULL: write no checkpoints */

@@ -46,7 +46,7 @@ typedef struct local {
     process                *process;    /* plan->workers_max */
     uint32_t                cast_mask;  /* workers to wake */
     at_ns                   spin_ns;
-    int                     core; /* shared by hub and worker; -1: not shared */
+    int                     core;       /* shared by hub and worker; -1: not shared */
     bool                    sums_early; /* gradients are added up while others still compute */
     bool                    stopping;
     bool                    refused;      /* the last fork failed, and the user knows */
