@@ -74,7 +74,8 @@ def pass_of(runner, repeat, workers, epochs, label, *arguments):
     result = runner.anytime(
         label, "--data", f"libsvm:{path}", "--test-data", f"libsvm:{path}", "--model", "sparse-lr",
         "--strategy", "hogwild", "--workers", workers, "--lr", RATE, "--lr-schedule",
-        f"linear:{RATE / 10:g}", "--epochs", epochs, "--eval-every", 0, "--seed", repeat + 1, *arguments)
+        f"linear:{RATE / 10:g}", "--epochs", epochs, "--eval-every", 0, "--seed", repeat + 1,
+        *arguments)
     return {"rows_per_second": per_second(result, result["samples"]["used"]),
             "loss": result["test"]["loss"]}
 
