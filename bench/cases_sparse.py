@@ -67,21 +67,22 @@ def sklearn_side(chunk):
     return "scikit-learn", side
 
 
-def pass_of(runner, repeat, workers, epochs, label):
+def pass_of(runner, repeat, workers, epochs, label, *arguments):
     """SGD sample by sample: --strategy hogwild with at most one worker. The rate decreases, so
     that the loss does not depend on the last few rows."""
     path, _ = click_log()
     result = runner.anytime(
         label, "--data", f"libsvm:{path}", "--test-data", f"libsvm:{path}", "--model", "sparse-lr",
         "--strategy", "hogwild", "--workers", workers, "--lr", RATE, "--lr-schedule",
-        f"linear:{RATE / 10:g}", "--epochs", epochs, "--eval-every", 0, "--seed", repeat + 1)
+        f"linear:{RATE / 10:g}", "--epochs", epochs, "--eval-every", 0, "--seed", repeat + 1,
+        *arguments)
     return {"rows_per_second": per_second(result, result["samples"]["used"]),
             "loss": result["test"]["loss"]}
 
 
-def learning(name, workers, epochs=1):
+def learning(name, workers, epochs=1, *arguments):
     def side(runner, repeat):
-        return pass_of(runner, repeat, workers, epochs, name)
+        return pass_of(runner, repeat, workers, epochs, name, *arguments)
     return name, side
 
 
@@ -139,6 +140,10 @@ SPARSE_CASES = (
     Case("hogwild", "hogwild: 2 workers and 1 worker", ("two", "one"),
          in_turn(learning("two", 2, epochs=10), learning("one", 1, epochs=10)),
          (Claim("speed", "rows_per_second", "rows/s", at_least=1.4),)),
+    Case("hogwild-adagrad", "hogwild with adagrad, which reads and writes two vectors, and sgd",
+         ("adagrad", "sgd"), in_turn(learning("adagrad", 0, 10, "--optimizer", "adagrad"),
+                                     learning("sgd", 0, 10)),
+         (Claim("speed", "rows_per_second", "rows/s", at_least=0.4),)),
     Case("sparse-dimensions", "batch 100, 4 workers and a hub: 33,762,578 features and 2^20",
          ("33,762,578", "2^20"),
          in_turn(step_in(PUBLISHED, "33,762,578"), step_in(FEATURES, "2^20")),

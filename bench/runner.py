@@ -187,6 +187,15 @@ class Runner:
             raise Broken(f"PyTorch runs on a slow BLAS ({document['blas']}); install libopenblas0")
         return document
 
+    def text(self, label, command):
+        """What a command prints."""
+        self.commands[label] = shlex.join(["anytime", *map(str, command[1:])])
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            if run(command, out, err)[0] != 0:
+                raise Broken(f"`{self.commands[label]}` failed")
+            out.seek(0)
+            return out.read().decode()
+
     def run_json(self, label, command, extra=None, started=None):
         """Runs a command that prints one JSON document; returns it and the CPU seconds used."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:

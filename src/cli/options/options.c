@@ -179,6 +179,9 @@ const at_option at_options[] = {
          "less; ref: slow reference implementation, for checking"),
     WHOLE("threads", RARE, COMPUTATION, RUNS | SLICES | TRAINED, threads, "1", 1, 1024, "N",
           "Engine threads in each process"),
+    TEXT("bind", RARE, COMPUTATION, RUNS, bind, "none", "none|core|numa",
+         "Keep each worker of this machine on one core, or on the cores of one memory node; "
+         "workers take turns"),
 
     /* ---- delays and faults ---- */
     TEXT("straggler", COMMON, DELAYS, RUNS, straggler, "none", "MODEL",

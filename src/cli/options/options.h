@@ -34,7 +34,7 @@ typedef struct at_settings {
     bool        respawn;
     at_ns       lease;
     /* optimization and computation */
-    const char *optimizer, *lr_schedule, *lr_scale, *engine, *nonfinite;
+    const char *optimizer, *lr_schedule, *lr_scale, *engine, *nonfinite, *bind;
     double      lr, weight_decay, clip, label_smoothing;
     int64_t     threads;
     /* delays and faults */

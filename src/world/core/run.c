@@ -265,7 +265,8 @@ static at_err set_plan(run *r, at_fail *fail)
                                     .seats = o->seats,
                                     .joins = o->joins,
                                     .pace_options = &r->pace_options,
-                                    .respawn = o->respawn};
+                                    .respawn = o->respawn,
+                                    .bind = o->bind};
     uint32_t here = at_run_workers_here(o->world, &r->context);
     r->oversubscribed = !o->world->one_process && o->sample_time == 0 && here > r->cores;
     set_limits(r);

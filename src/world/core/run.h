@@ -53,6 +53,7 @@ typedef struct at_run_options {
     int64_t            eval_every;  /* steps; 0: at the end only; -1: once per epoch */
     uint64_t           seed;
     bool               respawn;
+    at_bind            bind;        /* which cores workers may use */
     bool               skips_hints; /* notes about strategies with nothing to do (hints.h) */
     float      *params_final;     /* receives the final parameters, task->plain floats; optional */
     const char *folder;           /* NULL: nothing is written */

@@ -298,6 +298,10 @@ static at_err check_time(const at_run_options *o, at_fail *fail)
     if (!o->world->virtual_time && o->task->timing_only)
         return at_fail_set(fail, AT_ERR_USAGE, simulate,
                            "--model none:P works only in simulation: it computes nothing");
+    if (o->bind != AT_BIND_NONE && !o->world->binds_workers)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out; mpirun and srun have --bind-to",
+                           "--bind %s does not work with %s", at_bind_name[o->bind],
+                           o->world->called);
     if (!o->world->has_messages && o->world->has_hub && o->comm_delay > 0)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --world local, mpi or sim",
                            "--comm-delay does not work with %s", o->world->called);

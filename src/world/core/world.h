@@ -14,6 +14,7 @@
 #define AT_WORLD_CORE_WORLD_H
 
 #include "base/err.h"
+#include "base/placement.h"
 #include "message/compress.h"
 #include "pace/pace.h"
 #include "pace/round_size.h"
@@ -60,6 +61,7 @@ typedef struct at_world_context {
     at_ns              sample_time; /* pad computation to this, 0: no; in sim: cost of a sample */
     uint32_t           cores;
     bool               respawn;
+    at_bind            bind;                  /* which cores workers may use */
     double             comm_delay;            /* sigma of message delays in seconds, 0: none */
     at_compress        compress;              /* of parameters and gradients in messages */
     struct at_saver   *saver;                 /* NULL: write no checkpoints */
@@ -123,6 +125,7 @@ typedef struct at_world {
     bool        admits_workers; /* beyond --workers, while the run goes on */
     bool        steps_locally;  /* its workers compute here, so they can make local steps */
     bool        shares_memory;  /* workers can change the parameters themselves */
+    bool        binds_workers;  /* --bind places its workers on cores */
     bool        has_hub;        /* false: --workers counts 0 */
     bool        owns_params;    /* its workers can have parameters of their own (gossip) .. */
     bool        reaches_params; /* .. which one process can reach: checkpoints have them */

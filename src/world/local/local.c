@@ -46,7 +46,7 @@ typedef struct local {
     process                *process;    /* plan->workers_max */
     uint32_t                cast_mask;  /* workers to wake */
     at_ns                   spin_ns;
-    int                     core; /* shared by hub and worker; -1: not shared */
+    int                     core;       /* shared by hub and worker; -1: not shared */
     bool                    sums_early; /* gradients are added up while others still compute */
     bool                    stopping;
     bool                    refused;      /* the last fork failed, and the user knows */
@@ -556,7 +556,7 @@ static bool takes_turns(const at_world_context *context, uint32_t hubs)
     enum { BYTES_MIN = 128 << 10 };
     const at_plan *plan = context->plan;
     return plan->workers_max == 1 && hubs == 1 && at_plan_reads_in_place(plan) &&
-           context->task->threads == 1 && !context->task->sparse &&
+           context->bind == AT_BIND_NONE && context->task->threads == 1 && !context->task->sparse &&
            context->task->params * sizeof(float) >= BYTES_MIN;
 }
 
@@ -693,6 +693,7 @@ const at_world at_world_local = {.name = "local",
                                  .has_messages = true,
                                  .admits_workers = true,
                                  .shares_memory = true,
+                                 .binds_workers = true,
                                  .has_hub = true,
                                  .owns_params = true,
                                  .reaches_params = true,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/machine.h"
+#include "base/placement.h"
 #include "world/core/driver.h"
 #include "world/local/local.h"
 
@@ -174,6 +175,7 @@ int at_local_worker_main(void *self, at_fail *fail)
     const at_world_context      *context = start->context;
     worker                       w;
     assert(start->id >= 1);
+    at_placement_bind(context->bind, start->id - 1); /* first, so that its memory is near */
     if (open_worker(&w, start, fail)) return fail->err;
     /* Behind a barrier the hub has read a gradient before the next one is begun. */
     uint32_t          slots = at_plan_has_one_slot(context->plan) ? 1 : AT_LOCAL_GRADIENTS;

@@ -211,8 +211,7 @@ static void end_unfinished(at_update_pool *pool, const uint32_t *members, uint32
     const at_update_pool_world *world = &pool->options.world;
     assert(count <= pool->options.members);
     for (uint32_t i = 0; i < count; i++)
-        if (is_busy(assignment_of(pool, members[i])))
-            world->end(world->self, members[i]);
+        if (is_busy(assignment_of(pool, members[i]))) world->end(world->self, members[i]);
 }
 
 /* Counts checks instead of time, so that no process is killed after the whole machine was

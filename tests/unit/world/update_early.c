@@ -29,7 +29,8 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 static void set_up(rig *r, double clip)
 {
     memset(r, 0, sizeof *r);
-    r->learning = (at_learning){.optim = at_optim_find("momentum"), .trained = PARAMS, .clip = clip};
+    r->learning =
+        (at_learning){.optim = at_optim_find("momentum"), .trained = PARAMS, .clip = clip};
     assert_int_equal(at_schedule_parse("const", 0.5, 100, 0, &r->learning.rate[0].schedule, NULL),
                      AT_OK);
     assert_int_equal(at_updater_init(&r->updater, &r->learning, r->w, PARAMS, WORKERS, NULL),
