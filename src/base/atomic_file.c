@@ -13,11 +13,18 @@
 
 enum { TEMPORARY_TRIES_MAX = 1000 };
 
+/* Length of the folder part of a path: "a/" of "a/b", "" of "b". */
+static size_t folder_size(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
 /* Opens a new file in path's folder and stores its name in *temporary (freed by the caller). Not
  * mkstemp, which ignores the umask and makes the file private to its owner. */
 static int open_temporary(const char *path, char **temporary)
 {
-    int folder = (int)at_file_folder_size(path);
+    int folder = (int)folder_size(path);
     for (int i = 0; i < TEMPORARY_TRIES_MAX; i++) {
         if (asprintf(temporary, "%.*s.anytime-%ld-%d.tmp", folder, path, (long)getpid(), i) < 0) {
             *temporary = NULL;

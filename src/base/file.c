@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,18 +130,11 @@ at_err at_file_write(const char *path, const void *bytes, size_t size, at_fail *
     return at_atomic_file_commit(&file, fail);
 }
 
-size_t at_file_folder_size(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? (size_t)(slash - path) + 1 : 0;
-}
-
 int at_file_sync_folder(const char *path)
 {
-    size_t size = at_file_folder_size(path);
-    char  *folder = size ? strndup(path, size) : strdup(".");
+    char *folder = strdup(path);
     if (!folder) return ENOMEM;
-    int fd = at_disk->open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    int fd = at_disk->open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     int error = fd < 0 ? errno : 0;
     free(folder);
     if (fd < 0) return error == EACCES ? 0 : error; /* it may be writable but not readable */

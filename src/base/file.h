@@ -20,9 +20,6 @@ at_err at_file_write(const char *path, const void *bytes, size_t size, at_fail *
 /* "PATH: cannot WHAT: REASON" for this errno, with a hint where one is known; returns AT_ERR_IO. */
 at_err at_file_error(const char *what, const char *path, int error, at_fail *fail);
 
-/* Length of the folder part of a path: 2 of "a/b", 0 of "b". */
-size_t at_file_folder_size(const char *path);
-
 /* Syncs the folder that `path` is in, so that a power cut does not undo that it was created,
  * renamed or removed. Returns an errno; a file system that cannot sync a folder is no error. */
 int at_file_sync_folder(const char *path);

@@ -102,6 +102,7 @@ json_t *at_tally_json(const at_tally *tally, at_ns at)
     json_t *workers = json_array(), *test = json_array(), *why = json_array();
     bool    began = tally->began_at != AT_NEVER;
     at_ns   before = began ? at - tally->began_at : tally->before_ns;
+    at_ns   before_end = began ? at : tally->before_end; /* resumed, and has not trained since */
     at_json_fields_write(tally_fields, TALLY_FIELDS, tally, object);
     for (uint32_t i = 0; i < tally->info->plan->workers_max; i++) {
         json_t *worker = json_object();
@@ -113,7 +114,7 @@ json_t *at_tally_json(const at_tally *tally, at_ns at)
     for (int i = 0; i < AT_DROP_COUNT; i++)
         json_array_append_new(why, json_integer((json_int_t)tally->dropped_why[i]));
     json_object_set_new(object, "before", json_integer(before));
-    json_object_set_new(object, "before_end", json_integer(at));
+    json_object_set_new(object, "before_end", json_integer(before_end));
     json_object_set_new(object, "workers", workers);
     json_object_set_new(object, "test", test);
     json_object_set_new(object, "dropped_why", why);

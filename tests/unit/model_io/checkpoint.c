@@ -200,6 +200,23 @@ static void the_newest_two_are_kept(void **state)
     }
 }
 
+/* A run that goes on from an earlier step, because the later ones cannot be read, keeps its own. */
+static void a_checkpoint_replaces_those_of_later_steps(void **state)
+{
+    (void)state;
+    at_checkpoint c;
+    at_fail       fail = {0};
+    for (uint64_t step = 8; step < 10; step++) {
+        write_step(step);
+        assert_int_equal(truncate(d.path, 100), 0);
+    }
+    write_step(5);
+    assert_int_equal(at_checkpoint_open(d.run, &c, &fail), AT_OK);
+    assert_int_equal(c.snapshot->version, 5);
+    assert_string_equal(c.damaged, "");
+    at_checkpoint_close(&c);
+}
+
 static void read_newest(void)
 {
     at_fail fail;
@@ -307,6 +324,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(state_of_programs_is_read_back_by_name, begin, end),
         cmocka_unit_test_setup_teardown(another_model_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(the_newest_two_are_kept, begin, end),
+        cmocka_unit_test_setup_teardown(a_checkpoint_replaces_those_of_later_steps, begin, end),
         cmocka_unit_test_setup_teardown(a_truncated_file_is_never_loaded, begin, end),
         cmocka_unit_test_setup_teardown(a_file_with_a_flipped_bit_is_never_loaded, begin, end),
         cmocka_unit_test_setup_teardown(bytes_after_the_checksum_are_refused, begin, end),

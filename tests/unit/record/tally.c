@@ -366,10 +366,46 @@ static void totals_that_cannot_be_continued_are_refused(void **state)
     assert_int_equal(resume_with("loss_weight", json_null()), AT_ERR_FORMAT);
 }
 
+/* Resumes from `saved` at `clock`, and saves again at `until`, before anybody has trained. */
+static json_t *resume_and_wait(json_t *saved, at_ns clock, at_ns until)
+{
+    script      run;
+    at_sink     sink;
+    at_fail     fail = {0};
+    at_snapshot snapshot = {.clock = clock};
+    script_begin(&run, 1);
+    run.info.resume = &snapshot;
+    at_tally *tally = at_tally_new(&run.info, &sink);
+    assert_non_null(tally);
+    if (at_tally_resume(tally, saved, &fail)) fail_msg("%s", fail.text);
+    assert_true(fabs(at_tally_seconds(tally) - 0.3) < 1e-12);
+    json_decref(saved);
+    json_t *again = at_tally_json(tally, until);
+    at_tally_free(tally);
+    script_end(&run);
+    return again;
+}
+
+static void a_resumed_run_may_be_stopped_again_before_it_trains(void **state)
+{
+    (void)state;
+    script    run;
+    at_tally *tally = begin(&run, 1);
+    script_order(&run, 1, AT_NEVER);
+    run.at = AT_MS(100);
+    script_apply(&run, NULL, 0, 0, 0.1);
+    json_t *saved = at_tally_json(tally, AT_MS(300));
+    end(&run, tally);
+    saved = resume_and_wait(saved, AT_MS(300), AT_MS(900));
+    saved = resume_and_wait(saved, AT_MS(900), AT_MS(5000));
+    json_decref(resume_and_wait(saved, AT_MS(5000), AT_MS(5000)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(totals_that_cannot_be_continued_are_refused),
+        cmocka_unit_test(a_resumed_run_may_be_stopped_again_before_it_trains),
         cmocka_unit_test(an_empty_run_has_no_values),
         cmocka_unit_test(reports_count_once_and_only_from_live_processes),
         cmocka_unit_test(useful_time_is_the_compute_time_of_used_reports),

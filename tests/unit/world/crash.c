@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "model_io/checkpoint.h"
+#include "record/log/eventlog.h"
 #include "record/replay/replay.h"
 #include "world/core/run.h"
 #include "world/tasks/tasks.h"
@@ -144,6 +145,26 @@ static void assert_clean(void)
         if (strstr(disk.name[i].path, "checkpoint/.anytime-")) fail_msg("%s", disk.name[i].path);
 }
 
+static at_err note_steps(void *self, at_eventlog *log, at_fail *fail)
+{
+    uint32_t        *seen = self;
+    const at_record *record;
+    while (!at_eventlog_next(log, &record, fail) && record)
+        if (record->kind == AT_REC_ACTION && record->action->kind == AT_ACT_APPLY)
+            seen[record->action->as.apply.step]++;
+    return AT_OK;
+}
+
+/* What a resumed run has cut off the logs does not come back: no step is recorded twice. */
+static void assert_no_step_twice(const char *where)
+{
+    uint32_t seen[STEPS + 1] = {0};
+    at_fail  fail = {0};
+    (void)at_eventlog_visit(FOLDER, note_steps, seen, &fail);
+    for (int step = 1; step <= STEPS; step++)
+        if (seen[step] > 1) fail_msg("%s: step %d is recorded %u times", where, step, seen[step]);
+}
+
 /* The logs tell the same story as the result, or say that they do not. A log that was not synced
  * may lack its end; then it is not complete, or the next one does not continue it. */
 static void check_logs(void)
@@ -180,6 +201,7 @@ static void finish_run(const job *j, const ended *whole, bool was_safe, const ch
     if (again.err) fail_msg("%s: %s", where, again.fail.text);
     assert_same(&again, whole);
     assert_clean();
+    assert_no_step_twice(where);
     check_logs();
     counts.resumed++;
 }
@@ -335,6 +357,20 @@ static void a_file_that_is_replaced_has_its_old_or_its_new_bytes(void **state)
         }
 }
 
+static void a_folder_that_cannot_be_synced_is_an_error(void **state)
+{
+    (void)state;
+    at_fail fail = {0};
+    open_disk(1);
+    disk.read_errors = 1; /* it cannot be opened */
+    assert_int_equal(at_file_make_folder("a/b/", &fail), AT_ERR_IO);
+    disk.read_errors = 0;
+    assert_int_equal(at_file_make_folder("a/b/", &fail), AT_OK);
+    disk.write_errors = 1;
+    assert_int_equal(at_file_write("a/b/file", "x", 1, &fail), AT_ERR_IO);
+    disk_close();
+}
+
 static int print_counts(void **state)
 {
     (void)state;
@@ -350,6 +386,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_that_is_replaced_has_its_old_or_its_new_bytes),
+        cmocka_unit_test(a_folder_that_cannot_be_synced_is_an_error),
         cmocka_unit_test(a_run_can_be_resumed_after_a_power_cut_at_each_operation),
         cmocka_unit_test(a_resumed_run_can_be_resumed_again_after_a_power_cut_at_each_operation),
         cmocka_unit_test(a_disk_that_is_full_from_any_operation_on_costs_no_checkpoint),

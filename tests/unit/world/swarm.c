@@ -149,7 +149,7 @@ static bool set_plan(world *s, at_rng *rng)
     s->plan.saves = true;
     s->plan.samples_epoch = 256;
     s->plan.save_steps = at_rng_uniform(rng) < 0.7 ? 1 + at_rng_below(rng, 6) : 0;
-    s->plan.save_time = at_rng_uniform(rng) < 0.4 ? AT_MS(60) : 0;
+    s->plan.save_time = at_rng_uniform(rng) < 0.3 ? AT_MS(250) : 0;
     s->plan.open = at_rng_uniform(rng) < 0.2;
     if (s->plan.then) at_switch_share(&s->plan, &s->then);
     return true;
@@ -227,7 +227,7 @@ static void fault_partition(world *s)
     covered.partitions++;
     p->cut_until = s->now + some(s, AT_MS(400));
     if (p->cut_until > s->calm_at) p->cut_until = s->calm_at;
-    if (p->up && p->cut_until - s->now > AT_MS(500)) break_connection(s, p->id);
+    if (p->up && p->cut_until - s->now > AT_MS(500)) break_connection(s, p->id, p->connection);
 }
 
 static void fault_pause(world *s)
@@ -336,7 +336,7 @@ static bool is_flipped(world *s, const packet *m)
         (void)at_worker_note_read(bad.bytes + AT_FRAME_HEAD, m->size - AT_FRAME_HEAD, &note, &fail);
         (void)at_hub_message_read(bad.bytes + AT_FRAME_HEAD, m->size - AT_FRAME_HEAD, &head, &fail);
     }
-    if (s->streams) break_connection(s, m->worker);
+    if (s->streams) break_connection(s, m->worker, m->connection);
     return true;
 }
 

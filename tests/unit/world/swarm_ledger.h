@@ -110,6 +110,16 @@ static inline void ledger_check_formula(ledger *b, const at_record *record, cons
     b->checked += b->formula;
 }
 
+/* A gradient that is too old for the stale rule is not part of a step. */
+static inline void ledger_check_age(const ledger *b, const at_piece *piece)
+{
+    const at_stale_rule *rule = b->plan->stale;
+    assert_true(piece->version <= b->steps); /* later versions do not exist */
+    assert_true(piece->weight >= 0 && piece->weight <= 1);
+    if (strcmp(rule->rule.name, "drop") == 0 && !b->plan->then)
+        assert_true(b->steps - piece->version <= (uint64_t)b->plan->arg[AT_STALE][0].whole);
+}
+
 static inline void ledger_apply(ledger *b, const at_record *record)
 {
     const at_action *apply = record->action;
@@ -121,7 +131,7 @@ static inline void ledger_apply(ledger *b, const at_record *record)
     if (apply->as.apply.folded) assert_int_equal(apply->as.apply.count, b->added_count);
     for (uint32_t i = 0; i < apply->as.apply.count; i++) {
         const at_piece *piece = &apply->as.apply.pieces[i];
-        assert_true(piece->version <= b->steps); /* later versions do not exist */
+        ledger_check_age(b, piece);
         const fate *f = ledger_settle(b, piece->worker, piece->incarnation, piece->sequence,
                                       piece->samples, FATE_USED);
         for (int p = 0; p < LEDGER_PARAMS; p++) sum[p] += piece->weight * (double)f->gradient[p];

@@ -201,7 +201,7 @@ static inline void wire_up(world *s, packet *new)
     s->packet[s->packets++] = *new;
 }
 
-static inline void break_connection(world *s, at_node worker);
+static inline void break_connection(world *s, at_node worker, uint32_t connection);
 
 /* Over a stream a lost packet is a lost connection. */
 static inline void post(world *s, packet *new)
@@ -209,7 +209,7 @@ static inline void post(world *s, packet *new)
     if (new->connection == 0 || new->connection == s->broken[new->worker]) return;
     if (fault(s, s->drops)) {
         covered.lost++;
-        if (s->streams) break_connection(s, new->worker);
+        if (s->streams) break_connection(s, new->worker, new->connection);
         return;
     }
     new->crc = at_crc32c(new->bytes, new->size);
@@ -247,9 +247,9 @@ static inline void close_connection(world *s, at_node worker)
 }
 
 /* The same, and what is on its way is lost. */
-static inline void break_connection(world *s, at_node worker)
+static inline void break_connection(world *s, at_node worker, uint32_t connection)
 {
-    s->broken[worker] = s->process[worker].connection;
+    s->broken[worker] = connection;
     close_connection(s, worker);
 }
 
