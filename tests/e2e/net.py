@@ -149,7 +149,7 @@ class Elastic(net.TestCase):
         self.assert_ledger(ended)
 
     def test_only_the_hub_has_its_port(self):
-        """Its children may need long to end after it was killed, and the next hub wants the port."""
+        """Its children may need long to end after it was killed, and another hub wants the port."""
         hub = self.hub(*support.SMALL, "--quiet", "--workers", 1, "--seconds", "120s")
         worker = self.work(hub)
         child = hub.evaluator()
