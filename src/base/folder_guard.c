@@ -47,5 +47,5 @@ int at_folder_guard_check(const char *path)
         if (lstat(part, &info) == 0 && S_ISLNK(info.st_mode)) return ELOOP;
         *slash = '/';
     }
-    return 0;
+    return lstat(path, &info) == 0 && S_ISLNK(info.st_mode) ? ELOOP : 0;
 }

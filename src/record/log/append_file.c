@@ -141,9 +141,7 @@ at_err at_append_file_open(const char *folder, const char *name, bool lines, at_
         return at_fail_memory_for(fail, "for %s", name);
     }
     int error = at_folder_guard_check(self->path);
-    if (!error)
-        self->fd =
-            at_disk->open(self->path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (!error) self->fd = at_disk->open(self->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (!error) error = self->fd < 0 ? errno : inspect_existing(self, lines);
     if (error) {
         at_err err = cannot("open", self->path, error, fail);
