@@ -11,8 +11,8 @@ INTRODUCTION = """
 What the five documents have in common is one promise: if workers are delayed at random, a step
 should not wait for the slowest. So every strategy here learns the same net from the same data, with
 the same induced delays (the published table of sleeps, with a mean of 20 % of a round's computing
-time), until it has a preset test loss. The time to that loss is compared with `fmb`, which waits for
-everybody, seed by seed.
+time), until it has a preset test loss. The time to that loss is compared with `fmb`, which waits
+for everybody, seed by seed.
 """
 
 STRATEGIES = ("fmb", "amb", "backup", "dbs", "async-timed")

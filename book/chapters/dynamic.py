@@ -221,7 +221,7 @@ def judge_resnet(results):
         return DISAGREES, (f"Half-way the order is not the published one: decreasing "
                            f"{decreasing:.2f}, static {static:.2f}, increasing {increasing:.2f}.")
     unstable = (f" Then the decreasing batch becomes unstable (loss {end:.2f} at the end), as "
-                "published: it has 4 samples by then, too few for batch norm, and its steps are "
+                "published; by then it has 4 samples for batch norm, and its learning rate is "
                 "eight times as large." if end > decreasing else "")
     return AGREES, (f"With double division the decreasing batch learns fastest: a training loss of "
                     f"{decreasing:.2f} half-way, static {static:.2f}, increasing {increasing:.2f}."
