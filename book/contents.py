@@ -12,12 +12,12 @@ says, and delays come from the published table, so the numbers do not depend on 
 load. Runs marked *measured* are the exception: they ran on two cores of one machine that did other
 work, too, so processor time is shown, and only ratios within a table should be read. Nets are
 learnt at a scale that fits a desktop computer: fewer samples in a round, each of which takes
-longer, so that a round takes as long as a published one, and fewer steps. Every number is in `docs/book/results`, one file per run.
-`make book` makes the runs that are missing there and writes these pages; `make book QUICK=1`
-repeats cheap runs and checks that their numbers are still the same: all runs use AVX2 instructions,
-also where the processor has more, so that numbers are equal on every machine that has them
-(convolutions to about five digits). Parts of data sets (below `build/book/data`) are written by
-`make book`, too."""
+longer, so that a round takes as long as a published one, and fewer steps. Every number is in
+`docs/book/results`, one file per run. `make book` makes the runs that are missing there and writes
+these pages; `make book QUICK=1` repeats cheap runs and checks that their numbers are still the
+same: all runs use AVX2 instructions, also where the processor has more, so that numbers are equal
+on every machine that has them (convolutions to about five digits). Parts of data sets (below
+`build/book/data`) are written by `make book`, too."""
 
 
 def chapter_blocks(chapter, results):

@@ -110,7 +110,7 @@ def panels(results):
                      curves(lambda result: [(row[1], row[0]) for row in result["steps"]]))]
 
 
-LOSS_TARGETS = (1.8, 1.4)
+LOSS_TARGETS = (1.0, 0.4)
 
 
 def learnt_ratios(results):

@@ -11,8 +11,8 @@ INTRODUCTION = """
 What the five documents have in common is one promise: if workers are delayed at random, a step
 should not wait for the slowest. So every strategy here learns the same net from the same data, with
 the same induced delays (the published table of sleeps, with a mean of 20 % of a round's computing
-time), until it has a test loss that was chosen before. The time to that loss is compared with
-`fmb`, which waits for everybody, seed by seed.
+time), until it has a preset test loss. The time to that loss is compared with `fmb`, which waits
+for everybody, seed by seed.
 """
 
 STRATEGIES = ("fmb", "amb", "backup", "dbs", "async-timed")
@@ -62,10 +62,10 @@ MNIST = Net("mnist-cnn", ("--model", "mnist-cnn", "--data", "mnist", "--optimize
             target=0.35, seeds=5, rates=(0.001, 0.002, 0.004, 0.008),
             best={"fmb": 0.002, "async-timed": 0.002})
 
-CIFAR10 = Net("cifar10-cnn", ("--model", "book/nets/cifar10-cnn-small.net", "--data",
-                              "build/book/data/cifar10-classes-0,6", "--optimizer", "adam",
-                              "--batch", 64, "--micro-batch", 16, "--steps", 160, "--eval-every", 2,
-                              "--eval-size", 500),
+CIFAR10 = Net("cifar10-cnn-small", ("--model", "book/nets/cifar10-cnn-small.net", "--data",
+                                    "build/book/data/cifar10-classes-0,6", "--optimizer", "adam",
+                                    "--batch", 64, "--micro-batch", 16, "--steps", 160,
+                                    "--eval-every", 2, "--eval-size", 500),
               target=0.3, seeds=5, rates=(0.002, 0.004, 0.008),
               best={"fmb": 0.008, "async-timed": 0.002},
               differences=("Two classes of CIFAR-10 (airplane and frog; a guess has a loss of "
@@ -161,7 +161,7 @@ def verdict(net, results):
 
 
 def headline(results):
-    """The claim in one sentence per net, for the first page; None as long as runs are missing."""
+    """The claim as a sentence for the first page; None as long as runs are missing."""
     parts = []
     for net in (MNIST, CIFAR10):
         found = {name: results.get(run) for name, run in net.runs().items()}

@@ -328,8 +328,9 @@ SECTIONS = [
             show=lambda results: show_batches(SYNC_SECONDS, (), "sync", results),
             verdict=judge_sync),
     Section("TensorBoard (task 4)", theirs=["tensorboard --logdir $TF_LOG_DIR"],
-            about="""The report shows its graph and curves in TensorBoard. With `--record full`, the default, every run of ours has a folder `tensorboard` with
-            curves, histograms, the net's graph and settings; see [the guide](../guide/tensorboard.md).""",
+            about="""The report shows its graph and curves in TensorBoard. With `--record full`, the
+            default, every run of ours has a folder `tensorboard` with curves, histograms, the net's
+            graph and settings; see [the guide](../guide/tensorboard.md).""",
             ours=["anytime train --model softmax --data mnist --run RUN",
                   "tensorboard --logdir RUN/tensorboard"],
             verdict=lambda _: (NOT_COMPARABLE, "The published pictures have no numbers.")),
