@@ -8,6 +8,7 @@
 #define AT_WORLD_CORE_RUN_H
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include "record/sinks/sinks.h"
 #include "world/core/world.h"
@@ -50,6 +51,7 @@ typedef struct at_run_options {
     int64_t            eval_every;  /* steps; 0: at the end only; -1: once per epoch */
     uint64_t           seed;
     bool               respawn;
+    FILE              *classic;     /* gets the lines of the published programs; NULL: none */
     bool               skips_hints; /* notes about strategies with nothing to do (hints.h) */
     float      *params_final;     /* receives the final parameters, task->plain floats; optional */
     const char *folder;           /* NULL: nothing is written */
