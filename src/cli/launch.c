@@ -500,9 +500,10 @@ static at_err resolve_record_limit(const char *text, uint64_t *limit, at_fail *f
 static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *command,
                        at_fail *fail)
 {
-    const at_settings *s = &parsed->settings;
-    at_run_options    *run = &launch->run;
-    int                keep;
+    const at_settings       *s = &parsed->settings;
+    at_run_options          *run = &launch->run;
+    int                      keep, style;
+    static const char *const styles[] = {"lines", "classic"};
     AT_TRY(choose("record", s->record, at_recording_name, AT_RECORDING_COUNT, &keep, fail));
     run->recording = (at_recording)keep;
     AT_TRY(resolve_resources(s->resources, &run->resources, fail));
@@ -540,7 +541,9 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->respawn = s->respawn;
     AT_TRY(resolve_bind(s, &run->bind, fail));
     run->skips_hints = s->quiet;
-    run->console = at_console_detect(stderr, s->quiet);
+    AT_TRY(choose("log-style", s->log_style, styles, 2, &style, fail));
+    run->classic = style == 1 && !s->json ? stdout : NULL;
+    run->console = at_console_detect(stderr, s->quiet || run->classic);
     run->command = command;
     run->options = at_options_echo(parsed, AT_FOR_TRAIN);
     AT_TRY(resolve_sample_time(s, launch, &run->sample_time, fail));

@@ -247,3 +247,69 @@ at_err at_summary_print(const json_t *result, const char *folder, bool brief, at
     printf("written to %s\n", folder);
     return err;
 }
+
+/* ---- a simulation beside its original -------------------------------------------------------- */
+
+static void add_cell(at_table *table, const char *format, const json_t *number)
+{
+    char text[48];
+    if (!json_is_number(number)) {
+        at_table_add(table, "-");
+        return;
+    }
+    snprintf(text, sizeof text, format, json_number_value(number));
+    at_table_add(table, "%s", text);
+}
+
+static void add_run(at_table *table, const char *name, const json_t *result)
+{
+    const json_t *test = json_object_get(result, "test");
+    at_table_add(table, "%s", name);
+    at_table_add(table, "%s", json_string_value(json_object_get(result, "strategy")));
+    add_cell(table, "%.0f", json_object_get(result, "steps"));
+    add_cell(table, "%.4g s", json_object_get(json_object_get(result, "step_seconds"), "mean"));
+    add_cell(table, "%.4g", json_object_get(result, "samples_per_second"));
+    add_cell(table, "%.4g s", json_object_get(result, "seconds"));
+    add_cell(table, "%.4g", json_object_get(test, "loss"));
+    add_cell(table, "%.4g", json_object_get(test, "accuracy"));
+}
+
+at_err at_summary_beside(const char *from, const json_t *result, at_fail *fail)
+{
+    static const at_column columns[] = {
+        {"run", AT_ALIGN_LEFT},        {"strategy", AT_ALIGN_LEFT},   {"steps", AT_ALIGN_RIGHT},
+        {"step", AT_ALIGN_RIGHT},      {"samples/s", AT_ALIGN_RIGHT}, {"time", AT_ALIGN_RIGHT},
+        {"test loss", AT_ALIGN_RIGHT}, {"accuracy", AT_ALIGN_RIGHT}};
+    char path[4096 + 16];
+    snprintf(path, sizeof path, "%s/result.json", from);
+    json_t   *original = json_load_file(path, 0, NULL);
+    at_table *table = original ? at_table_new(columns, sizeof columns / sizeof *columns) : NULL;
+    if (!original) return AT_OK; /* it was killed: there is only its log */
+    if (table) {
+        add_run(table, "original", original);
+        add_run(table, "simulated", result);
+    }
+    json_decref(original);
+    printf("\n");
+    return at_print_table_take(table, fail);
+}
+
+/* ---- explosions ------------------------------------------------------------------------------ */
+
+/* A loss of 50 is that of a class which was given a probability of 1e-22; an R2 of -1 is twice the
+ * error of the mean. */
+void at_warn_of_explosion(const json_t *result)
+{
+    const json_t *test = json_object_get(result, "test");
+    const json_t *r2 = json_object_get(test, "r2"), *loss = json_object_get(test, "loss");
+    const json_t *accuracy = json_object_get(test, "accuracy");
+    double        found = json_number_value(loss);
+    bool          is_bad =
+        json_is_number(r2) ? json_number_value(r2) < -1 : json_is_number(accuracy) && found > 50;
+    if (!is_bad) return;
+    fprintf(
+        stderr,
+        "anytime: warning: the loss has exploded (%.4g on test samples); use a smaller --lr, or "
+        "scale the data with --prep normalise\n",
+        json_number_value(loss));
+}

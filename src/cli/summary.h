@@ -20,4 +20,10 @@
 /* Prints a result document of at_run. `brief`: without the table. */
 at_err at_summary_print(const json_t *result, const char *folder, bool brief, at_fail *fail);
 
+/* Prints main figures of the run in the folder `from`, and those of `result` below them. */
+at_err at_summary_beside(const char *from, const json_t *result, at_fail *fail);
+
+/* Warns on stderr when the model ended worse than any guess. */
+void at_warn_of_explosion(const json_t *result);
+
 #endif

@@ -45,7 +45,7 @@ class Tables(support.TestCase):
     def classes(self, name="classes.csv", count=200, gap=None, **options):
         rows = []
         for i in range(count):
-            x = 1e6 * (i % 2) + self.random.gauss(0, 4e5)
+            x = 1e6 * (i % 2) + self.random.gauss(0, 1e6)
             rows.append(["" if gap and i % gap == 0 else f"{x:.0f}",
                          f"{self.random.gauss(5, 1):.3f}", ["no", "yes"][i % 2]])
         return write_rows(self.folder / name, rows, **options)
@@ -58,7 +58,7 @@ class Tables(support.TestCase):
         data = self.classes(header=["x", "y", "label"])
         scaled = self.run_of(data)
         self.assertIn("scaled to mean 0 and deviation 1", scaled.err)
-        self.assertGreater(scaled.result["test"]["accuracy"], 0.7)
+        self.assertGreater(scaled.result["test"]["accuracy"], 0.55)
         self.assertEqual(scaled.result["options"]["prep"], "normalise")
         raw = self.run_of(data, "--prep", "none")
         self.assertNotIn("scaled to", raw.err)
@@ -128,7 +128,7 @@ class Tables(support.TestCase):
         data = self.classes(name="rows.data")
         ended = self.run_of(data)
         self.assertIn("first line", ended.err)
-        self.assertGreater(ended.result["test"]["accuracy"], 0.7)
+        self.assertGreater(ended.result["test"]["accuracy"], 0.55)
         answer = self.anytime("predict", ended.folder, "-", input="1000000,5\n0,5\n")
         self.assertEqual([line.split("\t")[0] for line in answer.out.splitlines()],
                          ["class", "yes", "no"])

@@ -82,7 +82,8 @@ static const char *const changeable[] = {
     "token",       "open",         "json",     "quiet",
     "config",      "mix",          "faults",   "workers-min",
     "workers-max", "join-timeout", "restarts", "log-dir",
-    "hub-file",    "standby",      "dry-run",  "bind"};
+    "hub-file",    "standby",      "dry-run",  "bind",
+    "log-style"};
 enum {
     STOPPING = sizeof stopping / sizeof *stopping,
     CHANGEABLE = sizeof changeable / sizeof *changeable,

@@ -275,8 +275,8 @@ const at_option at_options[] = {
          "Also write the advice as a web page"),
 
     /* ---- the run and its files ---- */
-    TEXT("over", MAIN, RUN, SWEEP, over, NULL, "NAME=V1,V2,..",
-         "Option to vary, and its values (required)"),
+    ROW("over", MAIN, RUN, SWEEP, LIST, over, NULL, 0, 0, "NAME=V1,V2,..",
+        "Option to vary, and its values (required); several of them make a grid"),
     TEXT("tune", COMMON, RUN, COMPARE, tune, NULL, "NAME=V1,V2,..",
          "Search before the comparison: run every entry once with each value of an option (lr), "
          "and compare each entry at its best one [no search]"),
@@ -322,6 +322,8 @@ const at_option at_options[] = {
          "Resource sampling interval (processor, memory, disk and network of each process); 0 "
          "disables it"),
 
+    TEXT("log-style", RARE, RUN, LIVE, log_style, "lines", "lines|classic",
+         "classic: a line per round and per step on stdout, as the published programs print them"),
     FLAG("dry-run", RARE, RUN, LIVE, dry_run, "no",
          "Check everything, print sizes, memory and time needed, and write nothing"),
     WHOLE(

@@ -63,7 +63,7 @@ typedef struct at_settings {
     const char *listen, *token, *hub_file;
     at_ns       reconnect;
     bool        standby;
-    const char *log_dir;
+    const char *log_dir, *log_style;
     const char *columns, *where, *sort; /* of runs */
     int64_t     restarts;
     bool        watch, open, once;
@@ -105,6 +105,7 @@ enum {
 
 typedef enum at_option_type {
     AT_OPTION_TEXT,
+    AT_OPTION_LIST,     /* may be given several times; the values are lines */
     AT_OPTION_STRATEGY, /* NAME[:ARGS]; --help lists the strategies */
     AT_OPTION_RULE,     /* a rule of the family of the option's name; --help lists the rules */
     AT_OPTION_WHOLE,

@@ -29,8 +29,9 @@ static size_t row_count(void)
 
 static bool is_text(const at_option *row)
 {
-    return row->type == AT_OPTION_TEXT || row->type == AT_OPTION_STRATEGY ||
-           row->type == AT_OPTION_RULE || row->type == AT_OPTION_SWITCH;
+    return row->type == AT_OPTION_TEXT || row->type == AT_OPTION_LIST ||
+           row->type == AT_OPTION_STRATEGY || row->type == AT_OPTION_RULE ||
+           row->type == AT_OPTION_SWITCH;
 }
 
 static const at_option *find_row(const char *name, unsigned verb)
@@ -137,6 +138,18 @@ static at_err set_text(at_parsed *parsed, const at_option *row, const char *valu
     return AT_OK;
 }
 
+/* Adds a line to those of earlier uses of the option. */
+static at_err add_text(at_parsed *parsed, const at_option *row, const char *value, at_fail *fail)
+{
+    char        lines[4096];
+    const char *before = *(const char **)field(&parsed->settings, row);
+    int         size =
+        snprintf(lines, sizeof lines, "%s%s%s", before ? before : "", before ? "\n" : "", value);
+    if (size < 0 || (size_t)size >= sizeof lines)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s is too long", row->name);
+    return set_text(parsed, row, lines, fail);
+}
+
 /* Synonyms of yes and no (on, off, ..) are stored as yes and no. */
 static at_err set_switch(at_parsed *parsed, const at_option *row, const char *value, at_fail *fail)
 {
@@ -166,6 +179,7 @@ static at_err set_value(at_parsed *parsed, const at_option *row, const char *val
     switch (row->type) {
     case AT_OPTION_TEXT:
     case AT_OPTION_STRATEGY: return set_text(parsed, row, value, fail);
+    case AT_OPTION_LIST: return add_text(parsed, row, value, fail);
     case AT_OPTION_RULE: return set_rule(parsed, row, value, fail);
     case AT_OPTION_SWITCH: return set_switch(parsed, row, value, fail);
     case AT_OPTION_WHOLE: {
@@ -204,6 +218,7 @@ static void set_absent(at_settings *settings, const at_option *row)
 {
     switch (row->type) {
     case AT_OPTION_TEXT:
+    case AT_OPTION_LIST:
     case AT_OPTION_STRATEGY:
     case AT_OPTION_RULE:
     case AT_OPTION_SWITCH: *(const char **)field(settings, row) = NULL; break;
@@ -558,6 +573,7 @@ static json_t *value_json(const at_settings *settings, const at_option *row)
     char        text[32];
     switch (row->type) {
     case AT_OPTION_TEXT:
+    case AT_OPTION_LIST:
     case AT_OPTION_STRATEGY:
     case AT_OPTION_RULE:
     case AT_OPTION_SWITCH: {

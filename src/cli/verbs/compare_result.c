@@ -194,14 +194,32 @@ static void add_lr(at_table *table, const at_entry *entry)
                      at_entry_lr_source(entry) == AT_LR_TUNED ? " tuned" : "");
 }
 
+static bool is_sweep(const at_compare *compare)
+{
+    return compare->parsed->settings.over != NULL;
+}
+
+/* The options that a sweep varies, "lr, batch", or their values in an entry, "0.1, 16". */
+static const char *varied(const at_entry *entry, bool values, char *buffer, size_t size)
+{
+    at_text     text = at_text_in(buffer, size);
+    const char *key;
+    json_t     *value;
+    json_object_foreach(entry->own, key, value) at_text_add(
+        &text, "%s%s", text.used > 0 ? ", " : "", values ? json_string_value(value) : key);
+    return buffer;
+}
+
 static void add_row(at_table *table, const at_compare *compare, const at_entry *entry)
 {
     char   step[32];
     double step_seconds = at_compare_mean(entry, AT_MEASURE_STEP_SECONDS).value;
     double useful = at_compare_mean(entry, AT_MEASURE_USEFUL).value;
     bool   target = compare->limits.targets > 0;
+    char   values[AT_TITLE_SIZE];
     if (entry->run_count == 0) return;
-    at_table_add(table, "%s", entry->label);
+    at_table_add(table, "%s",
+                 is_sweep(compare) ? varied(entry, true, values, sizeof values) : entry->label);
     at_table_add(
         table, "%s",
         isnan(step_seconds) ? "-" : at_text_show_duration(step, sizeof step, AT_SEC(step_seconds)));
@@ -221,18 +239,16 @@ static void add_row(at_table *table, const at_compare *compare, const at_entry *
     if (target) add_speedup(table, compare, entry, AT_MEASURE_TARGET);
 }
 
-static bool is_sweep(const at_compare *compare)
-{
-    return compare->parsed->settings.over != NULL;
-}
-
 static at_table *make_table(const at_compare *compare)
 {
     enum { COLUMNS_MAX = 15 };
+    char      names[AT_TITLE_SIZE];
     bool      target = compare->limits.targets > 0, several = compare->entries > 1;
     size_t    count = 0;
     at_column columns[COLUMNS_MAX];
-    columns[count++] = (at_column){is_sweep(compare) ? "value" : "strategy", AT_ALIGN_LEFT};
+    columns[count++] = (at_column){
+        is_sweep(compare) ? varied(compare->entry, false, names, sizeof names) : "strategy",
+        AT_ALIGN_LEFT};
     columns[count++] = (at_column){"step", AT_ALIGN_RIGHT};
     columns[count++] = (at_column){"samples/s", AT_ALIGN_RIGHT};
     columns[count++] = (at_column){"batch", AT_ALIGN_RIGHT};

@@ -1,4 +1,5 @@
-/* `anytime sweep --over NAME=V1,V2,..`: a comparison of entries that differ in one option. */
+/* `anytime sweep --over NAME=V1,V2,..`: a comparison of entries that differ in one option, or in
+ * several: a grid of all combinations. */
 #include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
@@ -7,7 +8,15 @@
 #include "base/text.h"
 #include "cli/verbs/verbs.h"
 
-enum { ENTRY_SIZE = 256, NAME_SIZE = 64 };
+enum { ENTRY_SIZE = 512, NAME_SIZE = 64, OPTIONS_MAX = 6 };
+
+/* An option that is varied. */
+typedef struct axis {
+    char  name[NAME_SIZE];
+    char  values[1024]; /* zero-terminated, one after the other */
+    char *value[AT_WORDS_MAX];
+    int   count;
+} axis;
 
 /* Labels become folder names, so other characters than letters, digits and dots become dashes. */
 static void add_label(at_text *text, const char *name, const char *value)
@@ -19,34 +28,77 @@ static void add_label(at_text *text, const char *name, const char *value)
     }
 }
 
-static at_err add_entry(at_parsed *parsed, const char *name, const char *value, at_fail *fail)
+/* Adds the entry with these values, one of each axis. */
+static at_err add_entry(at_parsed *parsed, const axis *axes, int count, const int *at,
+                        at_fail *fail)
 {
     char *entry = at_arena_get(&parsed->texts, 1, ENTRY_SIZE);
     if (!entry || parsed->words == AT_WORDS_MAX)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--over: more than %d values", AT_WORDS_MAX);
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--over: more than %d combinations",
+                           AT_WORDS_MAX);
     at_text text = at_text_in(entry, ENTRY_SIZE);
-    at_text_add(&text, "%s%c%s%s=%s,label=", parsed->settings.strategy,
-                strchr(parsed->settings.strategy, ':') ? ',' : ':',
-                strcmp(name, "label") == 0 ? "--" : "", name, value);
-    add_label(&text, name, value);
-    if (!*value || text.full)
-        return at_fail_set(fail, AT_ERR_USAGE, "write it as --over batch=16,32,64",
-                           "--over: '%s' is not a value to sweep over", value);
+    at_text_add(&text, "%s%c", parsed->settings.strategy,
+                strchr(parsed->settings.strategy, ':') ? ',' : ':');
+    for (int i = 0; i < count; i++)
+        at_text_add(&text, "%s%s=%s,", strcmp(axes[i].name, "label") == 0 ? "--" : "", axes[i].name,
+                    axes[i].value[at[i]]);
+    at_text_add(&text, "label=");
+    for (int i = 0; i < count; i++) {
+        if (i > 0) at_text_add(&text, "-");
+        add_label(&text, axes[i].name, axes[i].value[at[i]]);
+    }
+    if (text.full) return at_fail_set(fail, AT_ERR_USAGE, NULL, "--over: the values are too long");
     parsed->word[parsed->words++] = entry;
+    return AT_OK;
+}
+
+/* All combinations; the last axis changes first. */
+static at_err add_entries(at_parsed *parsed, const axis *axes, int count, at_fail *fail)
+{
+    int at[OPTIONS_MAX] = {0};
+    for (;;) {
+        AT_TRY(add_entry(parsed, axes, count, at, fail));
+        int i = count - 1;
+        while (i >= 0 && ++at[i] == axes[i].count) at[i--] = 0;
+        if (i < 0) return AT_OK;
+    }
+}
+
+/* NAME=V1,V2,.. */
+static at_err read_axis(axis *a, const char *over, size_t length, at_fail *fail)
+{
+    const char *equals = memchr(over, '=', length);
+    size_t      name = equals ? (size_t)(equals - over) : 0;
+    char       *rest = a->values, *value;
+    if (!equals || name == 0 || name >= sizeof a->name || length - name > sizeof a->values)
+        return at_fail_set(fail, AT_ERR_USAGE, "for example --over batch=16,32,64",
+                           "sweep needs --over NAME=V1,V2,..");
+    snprintf(a->name, sizeof a->name, "%.*s", (int)name, over);
+    snprintf(a->values, sizeof a->values, "%.*s", (int)(length - name - 1), equals + 1);
+    while ((value = strsep(&rest, ","))) {
+        if (!*value || a->count == AT_WORDS_MAX)
+            return at_fail_set(fail, AT_ERR_USAGE, "write it as --over batch=16,32,64",
+                               "--over: '%s' is not a value to sweep over", value);
+        a->value[a->count++] = value;
+    }
     return AT_OK;
 }
 
 at_err at_verb_sweep(at_parsed *parsed, const char *command, at_fail *fail)
 {
-    const char *over = parsed->settings.over, *equals = over ? strchr(over, '=') : NULL;
-    char        name[NAME_SIZE], values[1024], *rest = values, *value;
+    static axis axes[OPTIONS_MAX];
+    int         count = 0;
+    const char *over = parsed->settings.over;
     AT_TRY(at_options_refuse_words(parsed, fail));
-    if (!equals || equals == over || (size_t)(equals - over) >= sizeof name ||
-        strlen(equals + 1) >= sizeof values)
-        return at_fail_set(fail, AT_ERR_USAGE, "for example --over batch=16,32,64",
-                           "sweep needs --over NAME=V1,V2,..");
-    snprintf(name, sizeof name, "%.*s", (int)(equals - over), over);
-    snprintf(values, sizeof values, "%s", equals + 1);
-    while ((value = strsep(&rest, ","))) AT_TRY(add_entry(parsed, name, value, fail));
+    if (!over) return read_axis(&axes[0], "", 0, fail);
+    memset(axes, 0, sizeof axes);
+    for (size_t length; *over; over += length + (over[length] == '\n')) {
+        length = strcspn(over, "\n");
+        if (count == OPTIONS_MAX)
+            return at_fail_set(fail, AT_ERR_USAGE, NULL, "--over: more than %d options",
+                               OPTIONS_MAX);
+        AT_TRY(read_axis(&axes[count++], over, length, fail));
+    }
+    AT_TRY(add_entries(parsed, axes, count, fail));
     return at_verb_compare(parsed, command, fail);
 }

@@ -95,6 +95,9 @@ static at_err run_into(const char *folder, at_parsed *parsed, const char *comman
     if (!err) err = at_run(&launch.run, &result, fail);
     at_watch_end(&watch);
     if (result) err = at_show_result(parsed, folder, result, is_first, err, fail);
+    if (result && is_first) at_warn_of_explosion(result);
+    if (!err && result && parsed->settings.from && !parsed->settings.json)
+        err = at_summary_beside(parsed->settings.from, result, fail);
     json_decref(result);
     at_launch_close(&launch);
     return err;
@@ -218,6 +221,17 @@ static at_err inherit_machines(at_parsed *parsed, const char *folder, at_fail *f
     AT_TRY(at_inherit_run_options(parsed, from, not_inherited,
                                   sizeof not_inherited / sizeof *not_inherited, fail));
     AT_TRY(at_run_pace_read(from, &measured, fail));
+    if (at_options_given(parsed, "workers") && parsed->settings.workers != measured.workers) {
+        uint32_t there = measured.workers;
+        at_run_pace_deinit(&measured);
+        return at_fail_set(
+            fail, AT_ERR_USAGE,
+            "leave --workers out; `anytime calibrate` fits a model of the machines, "
+            "with which any number of them can be simulated",
+            "--workers %lld: %s has recorded the speeds of %u workers, and only they "
+            "can be simulated",
+            (long long)parsed->settings.workers, from, there);
+    }
     snprintf(trace, sizeof trace, "%s/pace.trace", folder);
     snprintf(workers, sizeof workers, "%u", measured.workers);
     at_err err = set(parsed, "workers", workers, fail);

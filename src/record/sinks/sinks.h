@@ -49,4 +49,7 @@ bool at_console_is_ascii(void);
 at_err at_sink_console(const at_run_info *info, const at_console_options *options, at_sink *sink,
                        at_fail *fail);
 
+/* A line per report and per step, as the published programs print them (classic.c). */
+at_err at_sink_classic(FILE *file, at_sink *sink, at_fail *fail);
+
 #endif

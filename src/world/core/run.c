@@ -418,6 +418,9 @@ static at_err open_sinks(run *r, at_fail *fail)
     if (!r->info.resume) console.tally = r->tally; /* else it includes the steps before */
     AT_TRY(at_sink_console(&r->info, &console, &sink, fail));
     at_recorder_add(&r->recorder, sink);
+    if (!r->options->classic) return AT_OK;
+    AT_TRY(at_sink_classic(r->options->classic, &sink, fail));
+    at_recorder_add(&r->recorder, sink);
     return AT_OK;
 }
 

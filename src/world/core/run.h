@@ -8,6 +8,7 @@
 #define AT_WORLD_CORE_RUN_H
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include "record/sinks/sinks.h"
 #include "world/core/world.h"
@@ -54,6 +55,7 @@ typedef struct at_run_options {
     uint64_t           seed;
     bool               respawn;
     at_bind            bind;        /* which cores workers may use */
+    FILE              *classic;     /* gets the lines of the published programs; NULL: none */
     bool               skips_hints; /* notes about strategies with nothing to do (hints.h) */
     float      *params_final;     /* receives the final parameters, task->plain floats; optional */
     const char *folder;           /* NULL: nothing is written */

@@ -279,7 +279,7 @@ static inline at_err open_tables(hub_process *h, at_fail *fail)
     if (!err) at_recorder_add(&tables, sink);
     if (!err) err = at_sink_eventlog(&h->info, &sink, fail);
     if (!err) at_recorder_add(&tables, sink);
-    if (!err) err = at_sink_buffered(&tables, &h->recorder, &sink, fail);
+    if (!err) err = at_sink_buffered(&tables, &h->recorder, NULL, &sink, fail);
     if (!err)
         at_recorder_add(&h->recorder, sink);
     else
@@ -303,7 +303,9 @@ static inline at_err open_records(world *s, at_fail *fail)
                             .resume = h->resume.snapshot};
     if (resumes)
         AT_TRY(at_rewind_tables(RUN, h->resume.snapshot->version, h->resume.snapshot->clock, fail));
-    if (resumes) AT_TRY(at_rewind_logs(RUN, h->resume.snapshot->version, fail));
+    bool thinned = false;
+    if (resumes) AT_TRY(at_rewind_logs(RUN, h->resume.snapshot->version, &thinned, fail));
+    assert_false(thinned);
     at_recorder_add(&h->recorder, ledger_sink(s->ledger));
     h->tally = at_tally_new(&h->info, &sink);
     assert_non_null(h->tally);
