@@ -17,7 +17,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 WORK = BUILD / "mutants"
-SWARM, CRASH = "test_world_swarm", "test_world_crash"
+SWARM, CRASH, FILES = "test_world_swarm", "test_world_crash", "test_model_io_checkpoint"
 
 # Name, file, what is there, what it becomes, and the test that must fail.
 MUTANTS = (
@@ -29,9 +29,9 @@ MUTANTS = (
      "if (!err) err = sync_folders(s, fail);", "(void)sync_folders;", SWARM),
     ("cut-log-not-synced", "src/record/log/rewind.c", " || at_disk->fsync(fd)", "", CRASH),
     ("later-checkpoints-kept", "src/model_io/checkpoint.c",
-     "files.step[i] <= written && kept++", "files.step[i] <= written + 9999 && kept++", SWARM),
+     "files.step[i] <= written && kept++", "files.step[i] <= written + 9999 && kept++", FILES),
     ("seal-not-checked", "src/model_io/checkpoint.c",
-     "return memcmp(seal, found, sizeof seal) == 0", "return seal[0] <= 255", SWARM),
+     "return memcmp(seal, found, sizeof seal) == 0", "return seal[0] <= 255", FILES),
     ("failed-write-confirmed", "src/world/process/saver.c",
      'snprintf(s->shared->trouble, sizeof s->shared->trouble, "%.500s", fail.text);',
      "atomic_store(&s->shared->newest, parts.step);", SWARM),
