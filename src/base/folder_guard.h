@@ -10,8 +10,8 @@
  * it is now. Replaces an earlier guard; NULL: none. */
 void at_folder_guard_set(const char *folder);
 
-/* 0 when a file may be created at `path`; ELOOP when a symbolic link is in its place or in that of a
- * folder below the guarded one, or when another folder is in the place of that. */
+/* 0 when a file may be created at `path`; ELOOP when a symbolic link is in its place or in that of
+ * a folder below the guarded one, or when another folder is in the place of that. */
 int at_folder_guard_check(const char *path);
 
 #endif

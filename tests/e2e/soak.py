@@ -2,8 +2,8 @@
 """Soak: all strategies in turn, while workers, evaluators, savers and hubs are killed.
 
 Memory and descriptors of every process are watched, and the ledger is exact at the end of each
-run. Each strategy suffers a few kills, about two minutes in all; ANYTIME_SOAK=60 goes on for so many
-minutes, with a kill about every second. A table is printed at the end.
+run. Each strategy suffers a few kills, about two minutes in all; ANYTIME_SOAK=60 goes on for so
+many minutes, with a kill about every second. A table is printed at the end.
 """
 import contextlib
 import os
@@ -21,7 +21,7 @@ STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async
               "fmb-gossip")
 KILLS_SHORT = 6
 SECONDS_LONG = 25  # of one strategy in the long form
-GROWTH_MAX = 8 << 20  # bytes that a hub may gain: buffers fill, and pages of its children become its own
+GROWTH_MAX = 8 << 20  # bytes that a hub may gain: buffers fill, and shared pages become its own
 DESCRIPTORS_MAX = 8
 JOB = (*support.SMALL, "--workers", 3, "--steps", 10**9, "--sample-time", "20us", "--time-limit",
        "1ms", "--eval-every", 200, "--checkpoint-every", "300ms", "--record-limit", "2MB")
@@ -160,9 +160,10 @@ class Soak(support.TestCase):
         print("\nstrategy       rounds    steps  hub kB/s  others kB/s  descriptors (change)")
         for name, rounds, steps, hub, others, files, change in self.rows:
             print(f"{name:12} {rounds:8} {steps:8} {hub:9.1f} {others:12.1f} {files:12} ({change})")
-        print(f"{len(self.rows)} runs in {seconds:.0f} s, {sum(row[1] for row in self.rows)} rounds;"
-              f" killed: {', '.join(f'{count} {kind}s' for kind, count in self.kills.items())};"
-              " every ledger exact", flush=True)
+        rounds = sum(row[1] for row in self.rows)
+        killed = ", ".join(f"{count} {kind}s" for kind, count in self.kills.items())
+        print(f"{len(self.rows)} runs in {seconds:.0f} s, {rounds} rounds; killed: {killed}; "
+              "every ledger exact", flush=True)
 
 
 if __name__ == "__main__":
