@@ -1,9 +1,11 @@
 #include "message/compress_kernels.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <string.h>
 
 #ifdef __x86_64__
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -338,10 +340,17 @@ AVX512_TARGET static uint32_t AVX512_large_ones(const float *v, uint32_t least)
 
 static const at_compress_kernels avx2 = KERNELS(AVX2), avx512 = KERNELS(AVX512);
 
+/* Not __builtin_cpu_supports, which does not know the name f16c in clang 14. */
+static bool has_f16c(void)
+{
+    unsigned eax, ebx, ecx, edx;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
+}
+
 const at_compress_kernels *at_compress_kernels_for(at_isa isa)
 {
     assert(isa <= AT_ISA_AVX512);
-    if (isa == AT_ISA_PORTABLE || !__builtin_cpu_supports("f16c")) return &portable;
+    if (isa == AT_ISA_PORTABLE || !has_f16c()) return &portable;
     return isa == AT_ISA_AVX512 ? &avx512 : &avx2;
 }
 
