@@ -1,6 +1,7 @@
 #include "message/compress_kernels.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <string.h>
 
 #ifdef __x86_64__
@@ -339,11 +340,11 @@ AVX512_TARGET static uint32_t AVX512_large_ones(const float *v, uint32_t least)
 
 static const at_compress_kernels avx2 = KERNELS(AVX2), avx512 = KERNELS(AVX512);
 
-/* clang 14 does not know the name in __builtin_cpu_supports. */
+/* Not __builtin_cpu_supports, which does not know the name f16c in clang 14. */
 static bool has_f16c(void)
 {
-    unsigned a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    unsigned eax, ebx, ecx, edx;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
 }
 
 const at_compress_kernels *at_compress_kernels_for(at_isa isa)

@@ -149,7 +149,7 @@ class Install(unittest.TestCase):
                              ("anytime train --model resnet18-2", "--model resnet18-224"),
                              ("anytime train --data fash", "--data fashion-mnist"),
                              ("anytime data get cif", "data get cifar10"),
-                             ("anytime comp", "anytime compare")):
+                             ("anytime compa", "anytime compare")):
             with self.subTest(begin=begin):
                 terminal.type(begin, "Tab")
                 terminal.wait_shown(shown)

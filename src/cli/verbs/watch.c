@@ -208,7 +208,7 @@ static int server_main(void *self)
     close(start->pipe[1]);
     if (answer.err == AT_OK && sent) at_server_run(server, at_signals_stop);
     at_server_close(server);
-    return answer.err;
+    return (int)answer.err;
 }
 
 static at_err read_answer(int fd, server_answer *answer, at_fail *fail)

@@ -79,7 +79,8 @@ static at_err describe_set(at_description *description, const char *name,
     at_dataset *sets[2] = {NULL, NULL};
     at_err      err = open_splits(sets, name, options, fail);
     for (int split = AT_SPLIT_TRAIN; split <= AT_SPLIT_TEST; split++) {
-        if (!err && sets[split]) err = describe_split(description, sets[split], split, fail);
+        if (!err && sets[split])
+            err = describe_split(description, sets[split], (at_split)split, fail);
         at_dataset_free(sets[split]);
     }
     return err;

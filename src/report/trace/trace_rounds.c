@@ -6,8 +6,9 @@
 
 #include "report/summary/round_times.h"
 
+#define NONE UINT32_MAX
+
 enum {
-    NONE = UINT32_MAX,
     PENDING_MAX = 1024, /* LIMIT: pending rounds per worker; older ones are shown as undecided */
     ARGS_SIZE = 1024
 };

@@ -176,7 +176,7 @@ int at_local_worker_main(void *self, at_fail *fail)
     worker                       w;
     assert(start->id >= 1);
     at_placement_bind(context->bind, start->id - 1); /* first, so that its memory is near */
-    if (open_worker(&w, start, fail)) return fail->err;
+    if (open_worker(&w, start, fail)) return (int)fail->err;
     /* Behind a barrier the hub has read a gradient before the next one is begun. */
     uint32_t          slots = at_plan_has_one_slot(context->plan) ? 1 : AT_LOCAL_GRADIENTS;
     at_driver_options options = {.context = context,

@@ -403,6 +403,6 @@ bool at_mpi_allreduce_end(const at_fail *fail)
     if (at_mpi_ranks_part(&r->ranks)) return true;
     if (at_mpi_ranks_is_buried(&r->ranks) || r->launcher->rank > 0) return false;
     fflush(NULL);
-    at_mpi_abort(fail->err);
+    at_mpi_abort((int)fail->err);
     return false;
 }

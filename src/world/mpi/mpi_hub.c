@@ -464,7 +464,7 @@ static void kill_lost(at_mpi_hub *h, const at_launcher *launcher, bool answered,
     }
     if (!elsewhere) return;
     fflush(NULL);
-    at_mpi_abort(err);
+    at_mpi_abort((int)err);
 }
 
 bool at_mpi_hub_has(uint32_t rank)

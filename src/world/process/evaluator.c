@@ -118,7 +118,7 @@ static int child_main(void *self, at_fail *fail)
     assert(s && e->hub_bell);
     at_child_background("anytime-eval");
     if (!e->normal) at_child_idle();
-    if (e->task->open(e->task->self, 0, fail)) return fail->err;
+    if (e->task->open(e->task->self, 0, fail)) return (int)fail->err;
     for (;;) {
         uint32_t heard = at_bell_heard(&s->bell);
         uint64_t asked = atomic_load(&s->asked);

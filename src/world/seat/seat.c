@@ -349,7 +349,7 @@ void at_seat_leave(at_seat **seat)
 
 static at_ns wait_until(const at_seat *s)
 {
-    return s->wait_ms > 0 ? at_clock_now() + AT_MS((at_ns)s->wait_ms) : AT_NEVER;
+    return s->wait_ms > 0 ? at_clock_now() + AT_MS(s->wait_ms) : AT_NEVER;
 }
 
 static void describe_order(at_seat *s, at_seat_order *order)

@@ -330,7 +330,7 @@ static void explain(at_seat_why *why, const at_fail *fail)
 
 int at_seat_proceed(at_seat *s, at_ns until, at_fail *fail)
 {
-    at_ns slice = at_clock_now() + AT_MS((at_ns)s->wait_ms);
+    at_ns slice = at_clock_now() + AT_MS(s->wait_ms);
     if (s->wait_ms > 0 && slice < until) until = slice;
     while (s->stage != AT_SEAT_STAGE_SEATED) {
         bool   interrupted = false;

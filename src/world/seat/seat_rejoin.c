@@ -45,7 +45,7 @@ void at_seat_rejoin_begin(at_seat *s)
 /* Waits for the time of the next attempt; false: the caller does not want to wait that long. */
 static bool pause(at_seat *s)
 {
-    at_ns now = at_clock_now(), slice = now + AT_MS((at_ns)s->wait_ms);
+    at_ns now = at_clock_now(), slice = now + AT_MS(s->wait_ms);
     bool  far = s->wait_ms > 0 && s->rejoin_at > slice;
     at_clock_sleep_until(far ? slice : s->rejoin_at);
     return !far;

@@ -54,7 +54,9 @@ static void check_form(const at_weight_layout *layout)
 static void weights_survive_every_layout(void **state)
 {
     (void)state;
-    at_conv_spec     spec = {.in = {20, 9, 9, 1}, .out = {50, 9, 9, 1}, .window = {3, 5, 1}};
+    at_conv_spec     spec = {.in = {20, 9, 9, 1},
+                             .out = {50, 9, 9, 1},
+                             .window = {.height = 3, .width = 5, .stride = 1}};
     at_weight_layout plain = at_weight_layout_plain(&spec);
     check_form(&plain);
     assert_int_equal(plain.floats, 50 * 20 * 3 * 5);

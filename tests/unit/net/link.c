@@ -51,7 +51,7 @@ static int open_tls(pair *p, int index, const char *text)
     at_fail fail;
     char    padded[AT_TOKEN_SIZE] = "";
     memcpy(padded, text, strlen(text));
-    return at_tls_new(padded, &p->tls[index], &fail);
+    return (int)at_tls_new(padded, &p->tls[index], &fail);
 }
 
 static void open_pair(pair *p, bool encrypts, const char *other_token, size_t vector)

@@ -59,7 +59,7 @@ static void a_table_may_be_larger_than_memory(void **state)
     if (pid == 0) {
         struct rlimit little = {16 << 20, 16 << 20};
         setrlimit(RLIMIT_DATA, &little);
-        _exit(at_rewind_tables(run.folder, 2, AT_SEC(1), NULL));
+        _exit((int)at_rewind_tables(run.folder, 2, AT_SEC(1), NULL));
     }
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
