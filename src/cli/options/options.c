@@ -138,7 +138,7 @@ const at_option at_options[] = {
     SWITCH("shard", RARE, WORKERS, RUNS, shard, "no", "no|yes|by-class",
            "Give each worker its own part of the data; by-class: worker W of N gets the classes "
            "W-1, W-1+N, .."),
-    TEXT("deal", RARE, WORKERS, RUNS, deal, "own", "own|global",
+    TEXT("deal", SIMULATION, WORKERS, RUNS, deal, "own", "own|global",
          "own: each worker draws from its own permutation; global: the samples of a step do not "
          "depend on the number of workers"),
     FLAG("respawn", RARE, WORKERS, RUNS, respawn, "yes", "Replace workers that die"),
@@ -322,7 +322,7 @@ const at_option at_options[] = {
          "Resource sampling interval (processor, memory, disk and network of each process); 0 "
          "disables it"),
 
-    TEXT("log-style", RARE, RUN, LIVE, log_style, "lines", "lines|classic",
+    TEXT("log-style", SIMULATION, RUN, LIVE, log_style, "lines", "lines|classic",
          "classic: a line per round and per step on stdout, as the published programs print them"),
     FLAG("dry-run", RARE, RUN, LIVE, dry_run, "no",
          "Check everything, print sizes, memory and time needed, and write nothing"),
