@@ -282,7 +282,15 @@ def show_flowers(results):
 def judge_flowers(results):
     found = [steps_to(results[batch]) for batch in FLOWERS]
     if None in found:
-        return DISAGREES, f"A training loss of {LOSS} was not reached with every batch."
+        said = ", ".join(f"with {batch} after {steps} steps" if steps else
+                         f"with {batch} not in {FLOWERS[batch][2]} steps"
+                         for batch, steps in zip(FLOWERS, found, strict=True))
+        best = max(results[batch]["result"]["test"]["accuracy"] for batch in FLOWERS)
+        return DISAGREES, (f"AlexNet learns the folder of photographs (test accuracy {best:.2f}), "
+                           f"but a training loss of {LOSS} was reached {said}; published were 350 "
+                           "and 278 steps to a loss of 3 %. The published stairs of the learning "
+                           "rate fall over the length of a run, so a shorter one has fewer steps "
+                           "with the highest rate; whether that is the cause was not tested.")
     kind = AGREES if found == sorted(found, reverse=True) else DISAGREES
     return kind, ("The larger the batch, the fewer steps: " + ", ".join(map(str, found))
                   + f" steps to a training loss of {LOSS} with batches of 32 and 64 "
