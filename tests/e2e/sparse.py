@@ -188,7 +188,7 @@ class Refusals(TestCase):
     def test_impossible_combinations_are_refused_with_a_message(self):
         dense = ("--data", "synthetic:200,5,2")
         self.refuse(*CLICKS, "--optimizer", "adam", words=("adam", "sgd or adagrad"))
-        self.refuse(*CLICKS, "--prep", "normalise", words=("--prep",))
+        self.refuse(*CLICKS, "--prep", "flip", words=("--prep",))
         self.refuse("--model", "sparse-lr", *dense, words=("dense rows", "softmax"))
         self.refuse(*dense, "--strategy", "hogwild", words=("needs a sparse model",))
         self.refuse(*CLICKS, "--strategy", "hogwild", "--world", "sim", words=("shared memory",))
