@@ -15,6 +15,7 @@ ELSEWHERE = {
     "fuzz": "searches without end; make test runs every target over its corpus",
     "bench": "needs a quiet machine",
     "book": "takes hours; e2e.book repeats what QUICK=1 does",
+    "pictures": "drives a browser for minutes, and pictures differ from run to run",
     "test-torch2": "downloads 2.5 GB",
     "coverage": "takes minutes and asserts nothing; HACKING.md has its table",
     "debug": "the same sources as make, for a debugger",

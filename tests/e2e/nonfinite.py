@@ -167,7 +167,8 @@ class OverANetwork(net.TestCase):
 class Mpi(mpi.TestCase):
     def test_every_topology_stops_and_skips(self):
         path = bad_sample(self.folder)
-        job = ("--data", path, "--model", "mlp:24", "--batch", 16, "--epochs", 4,
+        job = ("--data", path, "--prep", "none", "--test-split", 0, "--model", "mlp:24",
+               "--batch", 16, "--epochs", 4,
                "--eval-every", 0, "--lr", 0.05)
         for topology in ((), ("--mix", "replicated"), ("--strategy", "fmb-gossip:ring,1")):
             for policy, code in (("stop", support.FAILED), ("skip", support.DONE)):

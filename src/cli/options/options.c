@@ -138,7 +138,7 @@ const at_option at_options[] = {
     SWITCH("shard", RARE, WORKERS, RUNS, shard, "no", "no|yes|by-class",
            "Give each worker its own part of the data; by-class: worker W of N gets the classes "
            "W-1, W-1+N, .."),
-    TEXT("deal", SIMULATION, WORKERS, RUNS, deal, "own", "own|global",
+    TEXT("deal", RARE, WORKERS, RUNS, deal, "own", "own|global",
          "own: each worker draws from its own permutation; global: the samples of a step do not "
          "depend on the number of workers"),
     FLAG("respawn", RARE, WORKERS, RUNS, respawn, "yes", "Replace workers that die"),
@@ -179,7 +179,7 @@ const at_option at_options[] = {
          "less; ref: slow reference implementation, for checking"),
     WHOLE("threads", RARE, COMPUTATION, RUNS | SLICES | TRAINED, threads, "1", 1, 1024, "N",
           "Engine threads in each process"),
-    TEXT("bind", RARE, COMPUTATION, RUNS, bind, "none", "none|core|numa",
+    TEXT("bind", SIMULATION, COMPUTATION, RUNS, bind, "none", "none|core|numa",
          "Keep each worker of this machine on one core, or on the cores of one memory node; "
          "workers take turns"),
 
