@@ -435,11 +435,12 @@ static void take_turn(world *s, turn t)
     }
 }
 
-/* A worker that waits while others make many steps was forgotten; a bound may hold it back. */
+/* A worker that waits while others make many steps was forgotten. A bound may hold it back, and
+ * before a save or a switch all wait for the last report, up to the lease of its worker. */
 static void check_nobody_is_forgotten(const world *s)
 {
     const at_hub *hub = s->hub.host.hub;
-    if (!s->hub.up || s->now < s->calm_at || hub->end != AT_END_RUNNING) return;
+    if (!s->hub.up || s->now < s->calm_at || hub->end != AT_END_RUNNING || hub->draining) return;
     bool bound = strcmp(hub->plan->release->rule.name, "bound") == 0;
     for (at_node id = 1; !bound && id <= s->plan.workers_max; id++) {
         const ledger *b = s->ledger;
