@@ -28,7 +28,8 @@ td.number, th.number { text-align: right; white-space: nowrap }
 pre { background: var(--panel); padding: .7rem .9rem; overflow-x: auto; border-radius: 6px;
   font-size: .85rem; line-height: 1.45 }
 code { background: var(--panel); padding: .05em .3em; border-radius: 3px; font-size: .92em }
-figure { margin: 1.2rem 0 } figure svg { max-width: 100%; height: auto; border-radius: 6px }
+figure { margin: 1.2rem 0 } figure svg { max-width: 100%; height: auto; border-radius: 6px;
+  background: #fff }
 .agrees { color: var(--good) } .disagrees { color: var(--bad) }
 .not-yet-run { color: var(--open) } .cannot-be-compared { color: var(--soft) }
 h1, h2, h3, p, li { overflow-wrap: anywhere }

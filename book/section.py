@@ -63,8 +63,10 @@ class Section:
 
 
 def first_commands(runs, most=4):
-    """The command lines of a section; with many runs only the first of them."""
+    """The command lines of a section; with many runs only some of them."""
     commands = [run.command for run in runs]
     if len(commands) <= most:
         return commands
-    return [*commands[:most], f"# and {len(commands) - most} more, with other seeds or values"]
+    every = max(1, len(commands) // most)
+    rest = f"# and {len(commands) - most} more, with other seeds or values"
+    return [*commands[::every][:most], rest]

@@ -272,8 +272,7 @@ def show_flowers(results):
                                                    results[batch]["steps"]], color)
                                                 for color, batch in enumerate(FLOWERS)])]))
     yield pages.Text("""Resources of two and four nodes with a batch of 32 each (table 9). Published
-    were 65 and 128 GB of memory, because TensorFlow's input queue grew; ours, measured in three
-    steps, processes on one machine:""")
+    were 65 and 128 GB of memory; ours, measured in three steps, processes on one machine:""")
     yield pages.Table(["nodes", "process", "processor", "memory", "parameters", "gradients"],
                       [row for nodes in (2, 4)
                        for row in usage_rows(str(nodes), results["nodes", nodes])])
@@ -282,13 +281,20 @@ def show_flowers(results):
 def judge_flowers(results):
     found = [steps_to(results[batch]) for batch in FLOWERS]
     if None in found:
-        return DISAGREES, f"A training loss of {LOSS} was not reached with every batch."
+        said = ", ".join(f"with {batch} after {steps} steps" if steps else
+                         f"with {batch} not in {FLOWERS[batch][2]} steps"
+                         for batch, steps in zip(FLOWERS, found, strict=True))
+        best = max(results[batch]["result"]["test"]["accuracy"] for batch in FLOWERS)
+        return DISAGREES, (f"AlexNet learns the folder of photographs (test accuracy {best:.2f}), "
+                           f"but a training loss of {LOSS} was reached {said}; published were 350 "
+                           "and 278 steps to a loss of 3 %. The published stairs of the learning "
+                           "rate fall over the length of a run, so a shorter one has fewer steps "
+                           "with the highest rate; whether that is the cause was not tested.")
     kind = AGREES if found == sorted(found, reverse=True) else DISAGREES
     return kind, ("The larger the batch, the fewer steps: " + ", ".join(map(str, found))
                   + f" steps to a training loss of {LOSS} with batches of 32 and 64 "
                   "(published: 350 and 278 to a loss of 3 %). Flowers and sizes are "
-                  "different, so only the order is compared. Memory does not grow with the "
-                  "number of pictures in a queue, because there is none.")
+                  "different, so only the order is compared.")
 
 
 SECTIONS = [
@@ -354,6 +360,6 @@ SECTIONS = [
             runs=FLOWER_RUNS, show=show_flowers, verdict=judge_flowers,
             differences=["The photographs are not available without a download from their site: "
                          "`make book` draws 80 JPEG files of each of five kinds, of unequal sizes.",
-                         "The same net for 96x96 instead of 256x256 pixels (19 million parameters "
+                         "The same net for 96x96 instead of 256x256 pixels (20 million parameters "
                          "instead of 61), two of the four batch sizes, and fewer steps."]),
 ]

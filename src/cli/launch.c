@@ -352,7 +352,7 @@ static at_err load_task(const at_parsed *parsed, const at_plan *plan, const char
                         at_task *task, at_fail *fail)
 {
     const at_settings *s = &parsed->settings;
-    bool               chosen = at_options_given(parsed, "model");
+    bool               chosen = parsed->inherits || at_options_given(parsed, "model");
     at_engine          engine;
     at_read_options    reading;
     if (at_task_is_none(s->model)) return at_task_none(s->model, task, fail);

@@ -10,11 +10,11 @@
 static const at_ns first_after = AT_MS(2000), redraw_every = AT_MS(200),
                    repeat_every = AT_MS(10000);
 
-/* ", about 3min20s left" */
+/* ", about 3min20 left", once there is something to go by. */
 static void print_left(at_ns spent, uint64_t done, uint64_t total)
 {
     char text[32];
-    if (done == 0 || done > total) return;
+    if (done == 0 || done > total || spent < AT_SEC(1)) return;
     double left = (double)spent / (double)done * (double)(total - done);
     fprintf(stderr, ", about %s left",
             at_text_show_duration(text, sizeof text, (at_ns)(left / 1e9 + 0.5) * AT_SEC(1)));

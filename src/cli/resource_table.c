@@ -18,7 +18,7 @@ static const struct {
                     [SENT] = {"sent_bytes", "sent", "MB", 1, 1e-6},
                     [RECEIVED] = {"received_bytes", "received", "MB", 1, 1e-6},
                     [READ] = {"read_bytes", "disk read", "MB", 1, 1e-6},
-                    [WRITTEN] = {"write_bytes", "written", "MB", 1, 1e-6}};
+                    [WRITTEN] = {"write_bytes", "disk write", "MB", 1, 1e-6}};
 
 /* One process, or the mean of some; NAN: unknown. */
 typedef struct usage {

@@ -18,7 +18,7 @@ def criteo_row(label="1", first="5", numbers=12, categories=26):
 
 
 CRITEO = "".join(criteo_row(str(i % 2), str(i)) for i in range(60))
-CSV = "colour,size,label\n" + "".join(f"{'red' if i % 2 else 'blue'},{i},{i % 2}\n"
+CSV = "colour,size,label\n" + "".join(f"{'red' if i % 2 else 'blue'},{i % 7},{i % 2}\n"
                                       for i in range(60))
 
 

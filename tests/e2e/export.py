@@ -141,8 +141,11 @@ class Safetensors(support.TestCase):
 
     def test_the_metadata_state_the_fitted_preprocessing(self):
         folder = self.trained("--model", "softmax", "--prep", "normalise")
-        _, metadata = read_safetensors(self.exported(folder).read_bytes())
+        _, metadata = read_safetensors((folder / "model.safetensors").read_bytes())
         self.assertEqual(metadata["prep"], "normalise")
+        fitted = metadata["prep_fitted"]
+        _, metadata = read_safetensors(self.exported(folder).read_bytes())  # without the data
+        self.assertEqual((metadata["prep"], metadata["prep_fitted"]), (fitted, fitted))
         means, deviations = metadata["prep_fitted"].removeprefix("normalise:").split("/")
         self.assertEqual(len(means.split(",")), 20)
         self.assertEqual(len(deviations.split(",")), 20)
@@ -258,8 +261,7 @@ class Onnx(support.TestCase):
         extents = [dim.dim_param or dim.dim_value for dim in made.type.tensor_type.shape.dim]
         self.assertEqual((made.name, extents), ("logits", ["batch", 10]))
         shown = {entry.key: entry.value for entry in model.metadata_props}
-        self.assertEqual((shown["model"], shown["prep"]),
-                         ("wrn-28-2-8", "crop:6,pad:1,flip,normalise"))
+        self.assertEqual((shown["model"], shown["prep"]), ("wrn-28-2-8", shown["prep_fitted"]))
         self.assertRegex(shown["prep_fitted"], r"^crop:6,pad:1,flip,normalise:[\d.,]+/[\d.,]+$")
         for words in ("bytes by 255", shown["prep_fitted"], "logits", "softmax"):
             self.assertIn(words, model.doc_string)

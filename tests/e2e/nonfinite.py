@@ -42,7 +42,8 @@ class Nonfinite(support.TestCase):
 
     def bad(self, *arguments, code=support.DONE):
         batch = () if "local-sgd:2" in arguments else ("--batch", 16)
-        return self.train("--data", bad_sample(self.folder), "--model", "mlp:24", *batch,
+        return self.train("--data", bad_sample(self.folder), "--prep", "none",
+                          "--test-split", 0, "--model", "mlp:24", *batch,
                           "--micro-batch", 8, "--eval-every", 0, *arguments, code=code)
 
 

@@ -39,7 +39,8 @@ class Case(support.TestCase):
         (self.folder / "labels").write_bytes(
             struct.pack(">II", 0x801, SAMPLES) + bytes(self.labels))
         self.whole = ("--data", f"{self.folder}/images,{self.folder}/labels", "--eval-size", 1,
-                      "--workers", 1, "--batch", SAMPLES, "--model", "softmax", *QUIET)
+                      "--test-split", 0, "--workers", 1, "--batch", SAMPLES, "--model", "softmax",
+                      *QUIET)
 
     def weights(self, *arguments):
         """The weights and biases of softmax regression after training, in this order."""

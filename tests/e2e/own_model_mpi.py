@@ -107,7 +107,7 @@ class Ranks(support.TestCase):
         self.assertEqual(len(done.stdout.splitlines()), 3, done)
         self.assertIn("2 a function of the model failed: ValueError: the data has ended",
                       done.stdout)
-        self.assertEqual(done.stdout.count("the loss is not a number"), 2, done)
+        self.assertEqual(done.stdout.count("the loss of worker 2 is not finite"), 2, done)
 
     def test_each_copy_trains_by_itself_when_that_is_asked_for(self):
         done = self.ranks("""

@@ -52,7 +52,7 @@ def test_without_plots_there_is_no_folder():
     simulate("run", "--record", "none")
     before = sorted(os.listdir("."))
     out, _ = anytime("report", "run", "--plots", "none")
-    assert "written" not in out
+    assert "written to" not in out
     assert sorted(os.listdir(".")) == before, os.listdir(".")
 
 

@@ -34,8 +34,9 @@ class Controls(support.TestCase):
         self.simulate("run", *SLOW, "--steps", 60)
         with browser.open() as tab:
             self.visit(tab, self.report("run"))
-            charts = tab.evaluate("""[...document.querySelectorAll('.chart:not([hidden])')].map(
-                (chart) => [chart.querySelector('h3').textContent,
+            charts = tab.evaluate("""[...document.querySelectorAll(
+                'section:not([hidden]) .chart:not([hidden])')].map((chart) =>
+                           [chart.querySelector('h3').textContent,
                             chart.querySelector('.dygraph-xlabel').textContent,
                             chart.querySelector('.readout .at')?.textContent])""")
             axes = {title: axis for title, axis, _ in charts}

@@ -83,7 +83,7 @@ class Files(Reports):
     def test_the_table_is_also_written_as_markdown(self):
         self.simulate("a_run", *SLOW, "--steps", 40)
         self.report("a_run")
-        title, _, head, rule, row = (self.folder / "out/report.md").read_text().splitlines()
+        title, _, head, rule, row, *_ = (self.folder / "out/report.md").read_text().splitlines()
         self.assertEqual(title, "**softmax on synthetic:1500,12,3**")
         self.assertTrue(head.startswith("| run | strategy |"), head)
         self.assertEqual(head.count("|"), rule.count("|"))

@@ -10,7 +10,8 @@ FEATURES, CLASSES, WORKERS, STEPS = 31, 8, 3, 40  # the vectors need no padding
 JOB = ("--model", "softmax", "--data", f"synthetic:2000,{FEATURES},{CLASSES}", "--workers",
        WORKERS, "--batch", 16, "--steps", STEPS, "--eval-every", 0)
 VECTOR = 4 * CLASSES * (FEATURES + 1)  # bytes of the parameters, and of a gradient
-HEADS = ["process", "processor", "of a core", "memory", "sent", "received", "disk read", "written"]
+HEADS = ["process", "processor", "of a core", "memory", "sent", "received", "disk read",
+         "disk write"]
 FIELDS = {"cpu_seconds", "cpu_share", "peak_bytes", "sent_bytes", "received_bytes", "read_bytes",
           "write_bytes"}
 

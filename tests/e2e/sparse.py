@@ -149,14 +149,16 @@ class Hogwild(TestCase):
         self.assertEqual(runs[0]["train"]["progressive"], runs[1]["train"]["progressive"])
 
     def test_adagrad_learns_and_its_sums_of_squares_are_resumed(self):
-        """One worker: the same rows in the same order, so a resumed run ends where the whole one
-        does. Without its sums of squares its steps would be longer."""
+        """One worker: the same rows in the same order, so a resumed run ends close to the whole one.
+        (A worker that updates in place may be within a round when the run stops.)"""
         job = (*CLICKS, "--strategy", "hogwild", "--optimizer", "adagrad", "--lr", 0.05,
                "--workers", 1, "--batch", 1024, "--micro-batch", 256, "--quiet", "--json")
         whole = self.train(*job, "--steps", 20).result
         half = self.train(*job, "--steps", 10)
         rest = self.resume(half.folder, "--steps", 20).wait().result
-        self.assertEqual(rest["params_hash"], whole["params_hash"])
+        anew = self.train(*job, "--steps", 10, "--init", half.folder).result  # sums of its own
+        off = [abs(result["test"]["loss"] - whole["test"]["loss"]) for result in (rest, anew)]
+        self.assertLess(off[0], off[1] / 4, (off, whole["test"]))
         self.assertLess(whole["test"]["loss"], 0.55)
 
     def test_several_workers_learn_with_adagrad(self):
@@ -188,7 +190,7 @@ class Refusals(TestCase):
     def test_impossible_combinations_are_refused_with_a_message(self):
         dense = ("--data", "synthetic:200,5,2")
         self.refuse(*CLICKS, "--optimizer", "adam", words=("adam", "sgd or adagrad"))
-        self.refuse(*CLICKS, "--prep", "normalise", words=("--prep",))
+        self.refuse(*CLICKS, "--prep", "flip", words=("--prep",))
         self.refuse("--model", "sparse-lr", *dense, words=("dense rows", "softmax"))
         self.refuse(*dense, "--strategy", "hogwild", words=("needs a sparse model",))
         self.refuse(*CLICKS, "--strategy", "hogwild", "--world", "sim", words=("shared memory",))

@@ -159,13 +159,13 @@ class Deaths(support.TestCase):
         self.assert_ledger(ended)
         self.assert_gone(run)
 
-    def test_a_frozen_hub_is_evicted(self):
+    def test_a_frozen_hub_does_not_hold_up_the_others(self):
+        """They take the slices that it has not begun; one that it has begun ends with it."""
         arguments = (*self.HEAVY, *QUIET, "--workers", 2, "--steps", 300)
         undisturbed = self.train(*arguments).result["params_hash"]
         run = self.start(*arguments, "--hubs", 2)
         run.wait_working()
         os.kill(self.others(run, 1)[0], signal.SIGSTOP)
-        run.wait_said("hub 1 died")
         ended = run.wait()
         self.assertEqual((ended.code, ended.result["params_hash"]), (support.DONE, undisturbed),
                          ended)

@@ -116,7 +116,8 @@ class TorchGradients(support.TestCase):
         """The same, computed by anytime."""
         ended = self.train(
             "--model", self.write_net(name), "--init", self.folder / "start.safetensors",
-            "--data", f"{self.folder}/images,{self.folder}/labels", "--workers", 0, "--steps", 1,
+            "--data", f"{self.folder}/images,{self.folder}/labels", "--test-split", 0,
+            "--workers", 0, "--steps", 1,
             "--batch", count, "--micro-batch", count, "--optimizer", "sgd", "--lr", RATE,
             "--eval-size", 1, "--quiet", *options)
         found = read_weights(ended.folder / "model.safetensors")

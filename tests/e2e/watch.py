@@ -17,7 +17,8 @@ STEPS = "((Anytime.live.runs[0] || {}).summary || {state: {steps: 0}}).state.ste
 STATUS = "document.querySelector('.status').textContent"
 NOTICES = "document.querySelector('.notices').textContent"
 DRAWN = "document.querySelectorAll('.chart:not([hidden]) .plot canvas').length"
-FITTING = ("[...document.querySelectorAll('.chart:not([hidden]) .plot')].every((plot) => "
+FITTING = ("[...document.querySelectorAll('section:not([hidden]) .chart:not([hidden]) "
+           ".plot')].every((plot) => "
            "Math.abs(plot.querySelector('canvas').clientWidth - plot.clientWidth) < 2)")
 SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
 

@@ -34,7 +34,7 @@ static at_err inherit(at_parsed *parsed, const char *path, const json_t *documen
     if (!json_is_object(options))
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s has no options", path);
     AT_TRY(at_options_inherit(parsed, options, except, except_count, fail));
-    at_options_settle(parsed, "model");
+    parsed->inherits = true;
     return keep_old_defaults(parsed, options, fail);
 }
 

@@ -87,7 +87,7 @@ const at_option at_options[] = {
          "raw; none [none; normalise for tables]"),
     TEXT("label", SIMULATION, MODEL, RUNS | DATA | TRAINED, label, NULL, "COLUMN",
          "CSV: the label column [label, class or target, else the last]"),
-    TEXT("unpack-limit", RARE, MODEL, RUNS | DATA | TRAINED | SLICES | WORK | AT_FOR_ADVISE,
+    TEXT("unpack-limit", SIMULATION, MODEL, RUNS | DATA | TRAINED | SLICES | WORK | AT_FOR_ADVISE,
          unpack_limit, "auto", "SIZE|auto|none",
          "Most bytes that a packed file (gzip, xz) may expand to; auto: 1 GB, or 200 times its "
          "size if that is more"),
@@ -138,7 +138,7 @@ const at_option at_options[] = {
     SWITCH("shard", RARE, WORKERS, RUNS, shard, "no", "no|yes|by-class",
            "Give each worker its own part of the data; by-class: worker W of N gets the classes "
            "W-1, W-1+N, .."),
-    TEXT("deal", RARE, WORKERS, RUNS, deal, "own", "own|global",
+    TEXT("deal", SIMULATION, WORKERS, RUNS, deal, "own", "own|global",
          "own: each worker draws from its own permutation; global: the samples of a step do not "
          "depend on the number of workers"),
     FLAG("respawn", RARE, WORKERS, RUNS, respawn, "yes", "Replace workers that die"),
@@ -316,13 +316,13 @@ const at_option at_options[] = {
     TEXT("record", RARE, RUN, RUNS, record, "full", "full|steps|none",
          "full: record everything; steps: no line per round and no event log; none: only "
          "result.json and workers.json"),
-    TEXT("record-limit", RARE, RUN, RUNS, record_limit, "1GB", "SIZE|none",
+    TEXT("record-limit", SIMULATION, RUN, RUNS, record_limit, "1GB", "SIZE|none",
          "Size of tables and event log together; at half of it they begin to leave out steps"),
     TEXT("resources", RARE, RUN, RUNS, resources, "1s", "T",
          "Resource sampling interval (processor, memory, disk and network of each process); 0 "
          "disables it"),
 
-    TEXT("log-style", RARE, RUN, LIVE, log_style, "lines", "lines|classic",
+    TEXT("log-style", SIMULATION, RUN, LIVE, log_style, "lines", "lines|classic",
          "classic: a line per round and per step on stdout, as the published programs print them"),
     FLAG("dry-run", RARE, RUN, LIVE, dry_run, "no",
          "Check everything, print sizes, memory and time needed, and write nothing"),

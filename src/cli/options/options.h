@@ -175,6 +175,7 @@ enum { AT_OPTIONS_MAX = 160, AT_WORDS_MAX = 64, AT_HELP_SHORT_MAX = 30 };
 typedef struct at_parsed {
     at_settings settings;
     bool        given[AT_OPTIONS_MAX]; /* by row */
+    bool        inherits;              /* those of an earlier run, which settle what is default */
     const char *word[AT_WORDS_MAX];    /* arguments that are not options, in order */
     uint32_t    words;
     /* The arguments after `--`: a command. NULL: there are none; otherwise NULL ends them. */

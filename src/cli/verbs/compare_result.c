@@ -175,9 +175,15 @@ static void add_equal_time(at_table *table, const at_compare *compare, const at_
         at_table_add(table, "%.3g : %.3g", equal.here, equal.first);
 }
 
-/* Learning rates are shown where they differ or were searched for. */
+static bool is_sweep(const at_compare *compare)
+{
+    return compare->parsed->settings.over != NULL;
+}
+
+/* Learning rates are shown where they differ or were searched for; a sweep shows what it varies. */
 static bool shows_lr(const at_compare *compare)
 {
+    if (is_sweep(compare)) return false;
     for (uint32_t i = 0; i < compare->entries; i++) {
         const at_entry *entry = &compare->entry[i];
         if (entry->tuned || (entry->run_count > 0 && entry->lr != compare->entry->lr)) return true;
@@ -192,11 +198,6 @@ static void add_lr(at_table *table, const at_entry *entry)
     else
         at_table_add(table, "%.3g%s", entry->lr,
                      at_entry_lr_source(entry) == AT_LR_TUNED ? " tuned" : "");
-}
-
-static bool is_sweep(const at_compare *compare)
-{
-    return compare->parsed->settings.over != NULL;
 }
 
 /* The options that a sweep varies, "lr, batch", or their values in an entry, "0.1, 16". */

@@ -14,7 +14,7 @@
         ["sent", "sent_bytes", bytes],
         ["received", "received_bytes", bytes],
         ["disk read", "read_bytes", bytes],
-        ["written", "write_bytes", bytes],
+        ["disk write", "write_bytes", bytes],
     ];
     const PROCESSES = [
         ["hub", "hub"],

@@ -339,7 +339,7 @@ static void nonsense_is_not_a_number(void **state)
                                            "--1",  "1,5", "٣",    "1e",  "+"};
     for (const at_option *row = at_options; row->name; row++) {
         bool text = row->type == AT_OPTION_TEXT || row->type == AT_OPTION_STRATEGY ||
-                    row->type == AT_OPTION_RULE;
+                    row->type == AT_OPTION_RULE || row->type == AT_OPTION_LIST;
         if (text) continue;
         for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++)
             if (set(row, nonsense[i]) != AT_ERR_USAGE)
