@@ -527,6 +527,16 @@ static void take_report(at_hub *hub, at_member *member, const at_report *report,
     }
 }
 
+/* Behind a barrier nobody works on a version twice. A worker whose round on this one gave nothing,
+ * because its gradient is refused or of older parameters than it was sent, is out of the step. */
+static bool is_out_of_step(const at_hub *hub, const at_member *member, const at_work *work)
+{
+    if (is_refused(hub, work)) return true;
+    if (work->abandoned || !hub->plan->release->holds || member->begun_on != hub->version)
+        return false;
+    return hub->plan->stale->weight(hub->plan, hub->version - work->version) < 0;
+}
+
 static void on_report(at_hub *hub, const at_event *event, at_out *out)
 {
     at_member       *member = member_of(hub, event->worker);
@@ -549,10 +559,11 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
         pause_member(hub, member, out); /* again: the first pause came too late */
     take_report(hub, member, report, event->now, out);
     if (hub->reports_needed > 0) hub->reports_needed--;
-    bool full = hub->pieces == hub->pieces_max, refused = is_refused(hub, &report->work);
-    if (full || hub->reports_needed == 0 || refused) close_if_ready(hub, event->now, out);
-    if (refused && hub->end == AT_END_RUNNING && !hub->applying) admit_waiting(hub);
-    if (hub->plan->release->looks_at_others || refused)
+    bool full = hub->pieces == hub->pieces_max;
+    bool out_of_step = is_out_of_step(hub, member, &report->work);
+    if (full || hub->reports_needed == 0 || out_of_step) close_if_ready(hub, event->now, out);
+    if (out_of_step && hub->end == AT_END_RUNNING && !hub->applying) admit_waiting(hub);
+    if (hub->plan->release->looks_at_others || out_of_step)
         release_ready(hub, event->now, out);
     else if (may_release(hub))
         release_member(hub, member, event->now, out);

@@ -95,19 +95,29 @@ static void poll_transport(at_driver *d)
 
 /* ---- actions ------------------------------------------------------------------------------- */
 
-/* Installs the newest arrived parameters, unless they are installed already. */
+static void install_fetched(at_driver *d)
+{
+    const at_transport *t = &d->options.transport;
+    d->params_due = AT_NEVER;
+    d->version = d->params_version;
+    d->params = t->install(t->self);
+}
+
+/* Installs the newest arrived parameters, unless they are installed already. Those on their way to
+ * a self-starting worker may be older than those of its first order behind a barrier. They are
+ * installed all the same: the newer ones may be no more than the differences. */
 static void install(at_driver *d)
 {
     const at_transport *t = &d->options.transport;
-    d->install_ns = 0;
-    if (newest_arrived(d) != d->version) {
-        at_ns begin = at_clock_now();
-        if (d->params_due == AT_NEVER) d->params_version = t->fetch(t->self);
-        d->params_due = AT_NEVER;
-        d->version = d->params_version;
-        d->params = t->install(t->self);
-        d->install_ns = at_clock_now() - begin;
+    uint64_t            newest = newest_arrived(d);
+    at_ns               begin = at_clock_now();
+    bool                installs = newest != d->version;
+    if (installs && d->params_due != AT_NEVER) install_fetched(d);
+    if (newest != d->version) {
+        d->params_version = t->fetch(t->self);
+        install_fetched(d);
     }
+    d->install_ns = installs ? at_clock_now() - begin : 0;
     at_worker_feed(&d->machine, &(at_worker_event){.kind = AT_WORKER_INSTALLED,
                                                    .now = at_clock_now(),
                                                    .version = d->version});

@@ -90,6 +90,7 @@ typedef struct stage {
     at_ns    eval_ns;     /* of one evaluation */
     uint64_t nan_version; /* gradients of this version have no finite loss */
     at_node  nan_worker;  /* only those of this worker; 0: of all */
+    at_ns    lags_until;  /* before then, gradients are of version 0, whatever was ordered */
     double   halvings;    /* of the loss of a sample, which is 1 at first, per version */
     bool     echo;        /* every report arrives twice */
     bool     patient;     /* the hub sleeps until at_hub_wake_after reports are in */
@@ -208,6 +209,7 @@ static inline void stage_send(stage *s, at_node id, at_report report)
     bool     broken =
         report.work.version == s->nan_version && (s->nan_worker == 0 || s->nan_worker == id);
     double loss = exp2(-s->halvings * (double)report.work.version);
+    if (s->now < s->lags_until) report.work.version = 0;
     report.work.loss_sum = broken ? (double)NAN : loss * report.work.samples;
     message.as.report = report;
     actor *a = &s->actor[id];

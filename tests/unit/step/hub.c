@@ -248,6 +248,29 @@ static void a_report_of_a_dead_incarnation_is_ignored(void **state)
          "[ 128] hub > finish: steps\n");
 }
 
+/* The hub drops what is too old, whoever is to blame for it, and nobody is left in the step. */
+static void workers_that_all_compute_on_old_parameters_start_over(void **state)
+{
+    (void)state;
+    stage *s = set(fmb(2, 2));
+    s->lags_until = AT_MS(65);
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
+         "[  32] hub > apply step 1: worker 1 (32), worker 2 (32), 64 samples\n"
+         "[  32] hub > order worker 1: round 1 on version 1, 32 samples\n"
+         "[  32] hub > order worker 2: round 1 on version 1, 32 samples\n"
+         "[  64] hub > drop 32 samples of worker 1: stale\n"
+         "[  64] hub > drop 32 samples of worker 2: stale\n"
+         "[  64] hub > order worker 1: round 2 on version 1, 32 samples\n"
+         "[  64] hub > order worker 2: round 2 on version 1, 32 samples\n"
+         "[  96] hub > apply step 2: worker 1 (32), worker 2 (32), 64 samples\n"
+         "[  96] hub > leave, worker 1\n"
+         "[  96] hub > leave, worker 2\n"
+         "[  96] world > worker 1 is gone, drew 96\n"
+         "[  96] world > worker 2 is gone, drew 96\n"
+         "[  96] hub > finish: steps\n");
+}
+
 static void amb_gives_all_workers_the_same_time(void **state)
 {
     (void)state;
@@ -364,6 +387,7 @@ int main(void)
         cmocka_unit_test(the_hub_waits_for_a_replacement_without_spinning),
         cmocka_unit_test(duplicate_reports_count_once),
         cmocka_unit_test(a_report_of_a_dead_incarnation_is_ignored),
+        cmocka_unit_test(workers_that_all_compute_on_old_parameters_start_over),
         cmocka_unit_test(amb_gives_all_workers_the_same_time),
         cmocka_unit_test(amb_without_a_time_limit_starts_by_samples_and_finds_it),
         cmocka_unit_test(two_workers_share_the_common_samples_of_a_step),

@@ -276,32 +276,66 @@ static void a_run_can_be_resumed_after_a_power_cut_at_each_operation(void **stat
     }
 }
 
+/* An operation in the middle after which the log is ahead of the checkpoint: whoever resumes cuts
+ * it. */
+static uint64_t op_with_log_ahead(const job *j, uint64_t ops)
+{
+    for (uint64_t op = ops * 2 / 3; op > 0; op--) {
+        uint32_t      seen[STEPS + 2] = {0};
+        at_fail       fail = {0};
+        at_checkpoint found;
+        open_disk(op);
+        disk_kill_at(op);
+        (void)train(j, NULL);
+        disk_revive();
+        (void)at_eventlog_visit(FOLDER, note_steps, seen, &fail);
+        bool ahead =
+            !at_checkpoint_open(FOLDER, &found, &fail) && seen[found.snapshot->version + 1] > 0;
+        at_checkpoint_close(&found);
+        disk_close();
+        if (ahead) return op;
+    }
+    fail_msg("the log is never ahead of the checkpoint");
+    return 0;
+}
+
+/* Two power cuts, the second one at this operation of the resumed run; false: it ended before. */
+static bool crash_again_at(const ended *whole, uint64_t first_op, uint64_t op, disk_loss first,
+                           disk_loss second)
+{
+    at_fail       fail = {0};
+    at_checkpoint found;
+    open_disk(op);
+    disk_kill_at(first_op);
+    (void)train(&jobs[0], NULL);
+    disk_cut(first);
+    disk_revive();
+    disk_kill_at(op);
+    if (at_checkpoint_open(FOLDER, &found, &fail)) fail_msg("%s", fail.text);
+    (void)train(&jobs[0], &found);
+    at_checkpoint_close(&found);
+    bool died = disk.dead;
+    disk_cut(second);
+    disk_revive();
+    finish_run(&jobs[0], whole, true, "resumed");
+    disk_close();
+    counts.points++;
+    counts.states++;
+    return died;
+}
+
+/* Only what the first power cut has kept can come back after the second. */
 static void a_resumed_run_can_be_resumed_again_after_a_power_cut_at_each_operation(void **state)
 {
     (void)state;
-    uint64_t ops;
+    uint64_t ops, op;
     ended    whole = whole_run(&jobs[0], &ops);
-    for (int loss_kind = 0; loss_kind < DISK_LOSS_COUNT; loss_kind++) {
-        bool ended_by_itself = false;
-        for (uint64_t op = 1; !ended_by_itself; op++, counts.points++, counts.states++) {
-            open_disk(op);
-            disk_kill_at(ops * 2 / 3);
-            (void)train(&jobs[0], NULL);
-            disk_cut((disk_loss)loss_kind);
-            disk_revive();
-            at_fail       fail = {0};
-            at_checkpoint found;
-            disk_kill_at(op);
-            if (at_checkpoint_open(FOLDER, &found, &fail)) fail_msg("%s", fail.text);
-            (void)train(&jobs[0], &found);
-            at_checkpoint_close(&found);
-            ended_by_itself = !disk.dead;
-            disk_cut((disk_loss)loss_kind);
-            disk_revive();
-            finish_run(&jobs[0], &whole, true, "resumed");
-            disk_close();
-        }
+    for (int kind = 0; kind < DISK_LOSS_COUNT; kind++) {
+        disk_loss loss_kind = (disk_loss)kind;
+        for (op = 1; crash_again_at(&whole, ops * 2 / 3, op, loss_kind, loss_kind);) op++;
     }
+    ops = op_with_log_ahead(&jobs[0], ops);
+    for (op = 1; crash_again_at(&whole, ops, op, DISK_KEEPS, DISK_MIXES);) op++;
 }
 
 static void a_disk_that_is_full_from_any_operation_on_costs_no_checkpoint(void **state)

@@ -27,7 +27,7 @@ typedef struct fixture {
     /* What lies on the worker's fixture. */
     at_order order;
     bool     ordered, leaves;
-    uint64_t version, installed;
+    uint64_t version, fetched, installed;
     uint32_t refusals; /* sends that are not taken yet */
     at_order next;     /* the order that follows when the worker waits; samples_max 0: none */
     uint32_t news, waits;
@@ -75,10 +75,16 @@ static uint64_t newest(void *self)
     return ((fixture *)self)->version;
 }
 
+static uint64_t fetch(void *self)
+{
+    fixture *d = self;
+    return d->fetched = d->version;
+}
+
 static const float *install(void *self)
 {
     fixture *d = self;
-    d->installed = d->version;
+    d->installed = d->fetched;
     return d->params;
 }
 
@@ -121,7 +127,7 @@ static void sit_down(fixture *d, const char *strategy, const char *newer)
                                                .leaves = leaves,
                                                .take_order = take_order,
                                                .newest = newest,
-                                               .fetch = newest,
+                                               .fetch = fetch,
                                                .install = install,
                                                .gradient = gradient,
                                                .send = send_report},
@@ -551,6 +557,66 @@ static void an_abandoned_round_ends_without_asking(void **state)
     stand_up(&d);
 }
 
+/* ---- message delays -------------------------------------------------------------------------- */
+
+static at_ns virtual_now;
+
+static at_ns virtual_clock(void)
+{
+    return virtual_now;
+}
+
+static void wait_virtually(void *self, uint32_t before, at_ns until)
+{
+    if (until != AT_NEVER) virtual_now = until;
+    wait_for_news(self, before, until);
+}
+
+static void sit_down_far_away(fixture *d, const char *strategy)
+{
+    virtual_now = AT_SEC(1);
+    at_clock_use(virtual_clock);
+    sit_down(d, strategy, NULL);
+    d->context.comm_delay = 1;
+    d->driver.options.transport.wait = wait_virtually;
+}
+
+/* A gradient of older parameters would be dropped, and behind a barrier nobody would start over. */
+static void an_order_behind_a_barrier_overtakes_parameters_on_their_way(void **state)
+{
+    (void)state;
+    fixture d, barrier;
+    sit_down(&barrier, "fmb", NULL);
+    sit_down_far_away(&d, "async");
+    d.plan.then = &barrier.plan;
+    order(&d, (at_order){.round = 0, .again = true});
+    assert_true(compute(&d, MICROS - 1));
+    d.version = 1;
+    assert_true(compute(&d, 2)); /* the last one, and one of the next round */
+    assert_int_equal(d.installed, 0);
+    assert_int_equal(d.fetched, 1); /* on its way */
+    d.version = 5;
+    order(&d, (at_order){.pause = true});
+    assert_true(compute(&d, 1));
+    virtual_now += AT_SEC(60); /* the pause arrives */
+    assert_true(compute(&d, MICROS - 2));
+    d.next = (at_order){.round = 2,
+                        .version = 5,
+                        .then = true,
+                        .samples_max = BATCH,
+                        .time_limit = AT_NEVER,
+                        .position = AT_POSITION_OWN};
+    assert_true(compute(&d, 1));
+    assert_int_equal(d.reports, 2);
+    assert_int_equal(d.installed, 5);
+    d.leaves = true;
+    compute_to_the_end(&d);
+    check_ledger(&d);
+    stand_up(&d);
+    stand_up(&barrier);
+    at_clock_use(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -571,6 +637,7 @@ int main(void)
         cmocka_unit_test(a_round_is_reported_only_when_the_caller_says_so),
         cmocka_unit_test(a_micro_batch_that_is_never_computed_was_not_drawn),
         cmocka_unit_test(an_abandoned_round_ends_without_asking),
+        cmocka_unit_test(an_order_behind_a_barrier_overtakes_parameters_on_their_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

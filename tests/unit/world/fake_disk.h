@@ -238,6 +238,14 @@ static inline uint64_t disk_used(void)
     return used;
 }
 
+/* Memory of the disk itself, with removed files. */
+static inline size_t disk_memory(void)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < disk.nodes; i++) bytes += disk.node[i].room + disk.node[i].safe_size;
+    return bytes;
+}
+
 static inline void disk_resize(disk_node *node, size_t size)
 {
     if (size > node->room) {

@@ -178,6 +178,7 @@ static void set_faults(world *s, at_rng *rng)
     s->calm_at = at_rng_uniform(rng) < 0.15 ? 0 : AT_MS(200) + (at_ns)at_rng_below(rng, AT_SEC(4));
     s->delay = (at_ns[]){AT_US(50), AT_MS(1), AT_MS(10), AT_MS(60)}[at_rng_below(rng, 4)];
     s->drops = often[at_rng_below(rng, 4)];
+    s->late = s->streams ? 0 : 0.3 * at_rng_uniform(rng);
     s->repeats = s->streams ? 0 : 0.1 * at_rng_uniform(rng);
     s->flips = often[at_rng_below(rng, 4)];
     s->refusals = at_rng_uniform(rng) < 0.3 ? 0.3 : 0;
@@ -435,11 +436,12 @@ static void take_turn(world *s, turn t)
     }
 }
 
-/* A worker that waits while others make many steps was forgotten; a bound may hold it back. */
+/* A worker that waits while others make many steps was forgotten. A bound may hold it back, and
+ * before a save or a switch all wait for the last report, up to the lease of its worker. */
 static void check_nobody_is_forgotten(const world *s)
 {
     const at_hub *hub = s->hub.host.hub;
-    if (!s->hub.up || s->now < s->calm_at || hub->end != AT_END_RUNNING) return;
+    if (!s->hub.up || s->now < s->calm_at || hub->end != AT_END_RUNNING || hub->draining) return;
     bool bound = strcmp(hub->plan->release->rule.name, "bound") == 0;
     for (at_node id = 1; !bound && id <= s->plan.workers_max; id++) {
         const ledger *b = s->ledger;
@@ -455,7 +457,7 @@ static void check_turn(world *s, uint64_t turns)
     if (turns == EVENTS_MAX || s->now > s->calm_at + PATIENCE)
         fail_msg("the run hangs: step %llu, %.3f s after the faults",
                  (unsigned long long)s->ledger->steps, at_seconds(s->now - s->calm_at));
-    if (turns % 1024 == 0) assert_true(mallinfo2().uordblks < MEMORY_MAX);
+    if (turns % 1024 == 0) assert_true(mallinfo2().uordblks < MEMORY_MAX + disk_memory());
 }
 
 static bool is_over(world *s)
@@ -624,10 +626,11 @@ static void print_coverage(uint64_t runs)
                   "resumed, %llu refused, %llu starts tried again\n",
                   N(c->worker_deaths), N(c->hub_deaths), N(c->power_cuts), N(c->saver_deaths),
                   N(c->resumed), N(c->refused), N(c->retries));
-    print_message("network: %llu lost, %llu repeated, %llu overtaken, %llu flipped, %llu "
-                  "partitions, %llu evictions, %llu joins\n",
-                  N(c->lost), N(c->repeated), N(c->reordered), N(c->flipped), N(c->partitions),
-                  N(c->evictions), N(c->joins));
+    print_message(
+        "network: %llu lost, %llu repeated, %llu overtaken, %llu after their sender, %llu "
+        "flipped, %llu partitions, %llu evictions, %llu joins\n",
+        N(c->lost), N(c->repeated), N(c->reordered), N(c->late), N(c->flipped), N(c->partitions),
+        N(c->evictions), N(c->joins));
     print_message("disk: %llu full, %llu read and %llu write errors, %llu files damaged; %llu "
                   "pauses, %llu clock jumps; %llu logs replayed, %llu torn\n",
                   N(c->full), N(c->read_errors), N(c->write_errors), N(c->flipped_files),
@@ -647,6 +650,7 @@ static void assert_all_covered(void)
                                 c->flipped_files, c->retries};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i] < 10) fail_msg("count %zu is only %llu", i, (unsigned long long)counts[i]);
+    if (c->late == 0) fail_msg("no report came after its sender had died");
     for (int why = 0; why < AT_DROP_COUNT; why++)
         if (c->drops[why] == 0) fail_msg("no samples were %s", at_drop_name[why]);
 }

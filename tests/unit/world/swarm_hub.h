@@ -213,7 +213,7 @@ static inline void take_note(world *s, const packet *m)
 }
 
 /* What an honest worker reports is never refused. Without the order of a stream a report may be an
- * old one, which the hub itself ignores. */
+ * old one, or of the worker's last life: the hub itself ignores it. */
 static inline bool is_in_order(world *s, peer *from, const at_report_message *message)
 {
     at_fail          fail = {0};
@@ -238,10 +238,12 @@ static inline void take_report(world *s, const packet *m)
     at_fail           fail = {0};
     at_event          event = {.kind = AT_EV_MESSAGE, .worker = m->worker};
     const void       *bytes = m->bytes + AT_FRAME_HEAD;
-    if (!from->joined || m->connection != from->connection) return;
+    bool              present = m->connection == from->connection;
+    bool              late = !s->streams && m->connection > s->hub.connections_before;
+    if (!from->joined || (!present && !late)) return;
     if (at_report_message_read(bytes, m->size - AT_FRAME_HEAD, &message, &fail))
         fail_msg("%s", fail.text);
-    bool fresh = is_in_order(s, from, &message);
+    bool fresh = present && is_in_order(s, from, &message);
     if (fresh) {
         from->sequence = message.report.sequence;
         from->counted += message.report.work.samples;
@@ -251,6 +253,7 @@ static inline void take_report(world *s, const packet *m)
                    m->bytes + AT_FRAME_HEAD + AT_REPORT_MESSAGE_HEAD, sizeof from->gradient[0]);
     }
     event.as.report = message.report;
+    covered.late += !present;
     feed(s, event);
     if (from->joined && fresh && message.report.again) send_work(s, m->worker);
 }
@@ -348,7 +351,10 @@ static inline at_err open_host(world *s, at_fail *fail)
 static inline at_err open_hub(world *s, at_fail *fail)
 {
     hub_process *h = &s->hub;
-    *h = (hub_process){.writes_at = AT_NEVER, .starts_at = AT_NEVER, .clock_ahead = h->clock_ahead};
+    *h = (hub_process){.writes_at = AT_NEVER,
+                       .starts_at = AT_NEVER,
+                       .clock_ahead = h->clock_ahead,
+                       .connections_before = s->connections};
     s->ledger->w = h->w;
     if (s->hub_lives > 0) AT_TRY(at_checkpoint_open(RUN, &h->resume, fail));
     AT_TRY(open_records(s, fail));

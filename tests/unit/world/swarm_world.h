@@ -95,6 +95,7 @@ typedef struct peer {
 
 typedef struct hub_process {
     bool          up;
+    uint32_t      connections_before; /* those of later numbers are its own */
     at_host       host;
     at_updater    updater;
     at_recorder   recorder;
@@ -110,7 +111,8 @@ typedef struct hub_process {
 
 /* What happened in all runs: a fault that never happens tests nothing. */
 typedef struct coverage {
-    uint64_t lost, repeated, reordered, flipped, partitions, worker_deaths, hub_deaths, power_cuts;
+    uint64_t late, lost, repeated, reordered, flipped, partitions, worker_deaths, hub_deaths,
+        power_cuts;
     uint64_t saver_deaths, resumed, refused, retries, pauses, jumps, evictions, full, read_errors;
     uint64_t steps, formula, saves, replayed, torn, events, nonfinite, joins, flipped_files,
         packets;
@@ -142,7 +144,7 @@ typedef struct world {
     bool     streams; /* connections keep the order of messages and lose none; else anything goes */
     bool     shared;  /* the hub sees what a worker draws at once, as in shared memory */
     at_ns    delay;   /* mean of a message */
-    double   drops, repeats, flips, refusals, saver_dies;
+    double   late, drops, repeats, flips, refusals, saver_dies;
     at_ns    slow_disk; /* until a checkpoint is written */
     bool     hub_dies;  /* disk.kill_at is for the hub, not for the saver */
     bool     cut_power; /* .. with its machine */
@@ -189,6 +191,7 @@ static inline void wire_up(world *s, packet *new)
     const process *p = &s->process[new->worker];
     at_ns          earliest = p->cut_until;
     new->due = s->now + some(s, s->delay);
+    if (fault(s, s->late)) new->due += some(s, AT_MS(700));
     if (new->due < earliest) new->due = earliest + some(s, AT_MS(1));
     for (size_t i = 0; s->streams && i < s->packets; i++) {
         const packet *other = &s->packet[i];
@@ -485,7 +488,7 @@ static inline void connect_process(world *s, process *p)
 static inline void take_orders(world *s, process *p, const packet *m, size_t at)
 {
     at_fail fail = {0};
-    bool    old = m->birth < p->order_number;
+    bool    old = m->birth < p->order_number, ordered = at < m->size;
     covered.reordered += old;
     for (; at < m->size; at += AT_ORDER_MESSAGE) {
         at_order_message message;
@@ -500,7 +503,7 @@ static inline void take_orders(world *s, process *p, const packet *m, size_t at)
         p->order = message.order;
         p->ordered = true;
     }
-    if (!old) p->order_number = m->birth;
+    if (!old && ordered) p->order_number = m->birth;
 }
 
 static inline void take_work(world *s, process *p, const packet *m, const at_hub_message *head)
