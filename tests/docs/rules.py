@@ -35,7 +35,7 @@ LEFT_OUT = (
     LeftOut(r"^tools/torch2_env\.py ", "downloads 2.5 GB"),
     LeftOut(r"^bench/torch_peers\.py ", "takes an hour on a quiet machine"),
     LeftOut(r"/shared/a|A:7000 B:7000", "three programs at once: tests/e2e/standby.py"),
-    LeftOut(r"my-run photo\.jpg", "the run learns numbers: tests/e2e/tables.py predicts pictures"),
+    LeftOut(r"photo\.jpg|predict runs/houses", "pictures and tables: tests/e2e/tables.py"),
     LeftOut(r"anytime link 10\.0\.0\.7", "needs a hub: tests/e2e/link.py"),
 )
 

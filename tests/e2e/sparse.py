@@ -149,7 +149,7 @@ class Hogwild(TestCase):
         self.assertEqual(runs[0]["train"]["progressive"], runs[1]["train"]["progressive"])
 
     def test_adagrad_learns_and_its_sums_of_squares_are_resumed(self):
-        """One worker: the same rows in the same order, so a resumed run ends close to the whole one.
+        """One worker: the same rows in the same order, so a resumed run ends near the whole one.
         (A worker that updates in place may be within a round when the run stops.)"""
         job = (*CLICKS, "--strategy", "hogwild", "--optimizer", "adagrad", "--lr", 0.05,
                "--workers", 1, "--batch", 1024, "--micro-batch", 256, "--quiet", "--json")

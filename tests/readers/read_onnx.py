@@ -43,9 +43,10 @@ class OnnxRuntime(support.TestCase):
         for batch in (1, 7, len(x)):
             found = self.probabilities(path, x, batch)
             self.assertGreater(found.std(axis=0).max(), 1e-3, "all predictions are the same")
-            for row, (best, probability) in zip(found, shown):
-                self.assertAlmostEqual(row[best], probability, delta=1e-4)
-                self.assertAlmostEqual(row.max(), probability, delta=1e-4)
+            for row, told in zip(found, shown):
+                self.assertAlmostEqual(row.max(), told["probability"], delta=1e-4)
+                for probability, also in zip(row, told["probabilities"], strict=True):
+                    self.assertAlmostEqual(probability, also, delta=1e-4)
 
     def test_nets(self):
         shapes = {"softmax": (1, 28, 28), "mlp:30,20": (1, 28, 28), "mnist-cnn": (1, 28, 28),
