@@ -35,8 +35,9 @@ class Safetensors(support.TestCase):
                 x = numpy.maximum(x, 0)
         shown = support.json.loads(self.anytime("predict", folder, "--json").out)["rows"]
         powers = numpy.exp(x - x.max(axis=1, keepdims=True))
-        for row, (best, probability) in zip(powers / powers.sum(axis=1, keepdims=True), shown):
-            self.assertAlmostEqual(row[best], probability, delta=1e-4)
+        for row, told in zip(powers / powers.sum(axis=1, keepdims=True), shown, strict=True):
+            for probability, also in zip(row, told["probabilities"], strict=True):
+                self.assertAlmostEqual(probability, also, delta=1e-4)
 
     def test_a_file_of_the_library_is_an_initial_value(self):
         first = self.trained()
