@@ -17,7 +17,7 @@ ELSEWHERE = {
     "book": "takes hours; e2e.book repeats what QUICK=1 does",
     "pictures": "drives a browser for minutes, and pictures differ from run to run",
     "test-torch2": "downloads 2.5 GB",
-    "coverage": "takes minutes and asserts nothing; HACKING.md has its table",
+    "coverage": "takes minutes and asserts nothing",
     "debug": "the same sources as make, for a debugger",
     "format": "make lint checks the format",
     "clean": "removes what continuous integration needs",
