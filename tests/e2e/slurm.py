@@ -10,6 +10,7 @@ from support import processes, slurm
 
 PAGE = support.ROOT / "docs" / "guide" / "slurm.md"
 SLOW = (*support.SMALL, "--sample-time", "50us", "--eval-every", "0")
+STEPS = 4000  # so many that a job still works when the signal arrives
 
 
 def scripts():
@@ -73,19 +74,19 @@ class Slurm(support.TestCase):
         self.assertEqual((resumed.code, resumed.result["steps"]), (support.DONE, steps), resumed)
 
     def test_a_requeued_job_resumes_and_ends_with_the_bits_of_an_undisturbed_run(self):
-        job = self.submit("requeue", *SLOW, "--steps", 400)
+        job = self.submit("requeue", *SLOW, "--steps", STEPS)
         job.wait_working(50)
         self.cluster.ask("scontrol", "requeue", job.id)
         self.assertEqual(job.wait_requeued()["JobState"], "COMPLETED", job.describe())
-        wanted = self.plain(*support.SMALL, "--eval-every", 0, "--steps", 400)
+        wanted = self.plain(*support.SMALL, "--eval-every", 0, "--steps", STEPS)
         self.assertEqual(job.ended().result["params_hash"], wanted["params_hash"], job.describe())
 
     def test_a_job_that_is_told_to_stop_requeues_itself(self):
-        job = self.submit("requeue", *SLOW, "--steps", 400)
+        job = self.submit("requeue", *SLOW, "--steps", STEPS)
         job.wait_working(50)
         job.cancel("--signal=TERM")  # as --signal does before the limit
         self.assertEqual(job.wait_requeued()["JobState"], "COMPLETED", job.describe())
-        self.assertEqual(job.ended().result["steps"], 400)
+        self.assertEqual(job.ended().result["steps"], STEPS)
 
     def test_scancel_stops_a_run_cleanly(self):
         for name in ("srun", "requeue"):
