@@ -14,7 +14,6 @@ ELSEWHERE = {
     "swarm": "unit.step_swarm runs some seeds; the target is for more of them",
     "fuzz": "searches without end; make test runs every target over its corpus",
     "bench": "needs a quiet machine",
-    "book": "takes hours; e2e.book repeats what QUICK=1 does",
     "pictures": "drives a browser for minutes, and pictures differ from run to run",
     "test-torch2": "downloads 2.5 GB",
     "coverage": "takes minutes and asserts nothing",
