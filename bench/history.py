@@ -2,7 +2,7 @@
 """Shows the ratios of bench/results.jsonl over time, one table per claim.
 
     bench/history.py [--only CASE] [--last N] [FILE]
-    bench/history.py --markdown     the newest result of each case, for bench/README.md
+    bench/history.py --markdown     the newest result of each case on each machine, for the README
     bench/history.py --page FILE    a page with one chart per claim
 """
 import argparse
@@ -48,13 +48,23 @@ def show(lines, last):
         print("\n".join(rows[-last:]))
 
 
+def show_markdown(lines):
+    """The newest result of each case, one table per machine."""
+    machines = {}
+    for line in lines:
+        machines.setdefault(machine_of(line), {})[line["case"]] = line
+    for machine, newest in machines.items():
+        dates = sorted(line["date"][:10] for line in newest.values())
+        print(f"{machine}, {dates[0]} to {dates[-1]}:\n\n{markdown(newest.values())}\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("file", nargs="?", type=pathlib.Path, metavar="FILE",
                         default=pathlib.Path(__file__).resolve().parent / "results.jsonl")
     parser.add_argument("--only", metavar="CASE", help="only this case")
     parser.add_argument("--markdown", action="store_true",
-                        help="the newest result of each case as a Markdown table")
+                        help="the newest result of each case as Markdown tables")
     parser.add_argument("--page", type=pathlib.Path, metavar="FILE",
                         help="write all claims over time as an HTML page")
     parser.add_argument("--last", type=int, default=20, metavar="N", help="the last N of each")
@@ -66,7 +76,7 @@ def main():
     if options.page:
         options.page.write_text(page(lines), encoding="utf-8")
     elif options.markdown:
-        print(markdown({line["case"]: line for line in lines}.values()))
+        show_markdown(lines)
     else:
         show(lines, max(options.last, 1))
     return 0

@@ -101,7 +101,9 @@ def run_case(case, runner, options):
         line["claims"] = [verdict.unmeasured(claim, str(why)) for claim in case.claims
                           if not claim.optional]
     line["foreign_cpu"] = round(watch.foreign_share(), 4)
-    line["commands"] = dict(runner.commands)
+    below = f"{FOLDER.parent}/"
+    line["commands"] = {label: command.replace(below, "")
+                        for label, command in runner.commands.items()}
     if line["foreign_cpu"] > machine.BUSY_MAX:
         say(f"  warning: other work used {line['foreign_cpu']:.0%} of the machine")
     return line
