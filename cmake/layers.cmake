@@ -55,6 +55,12 @@ if(ANYTIME_SANITIZE MATCHES thread)
 endif()
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/learn/engines/winograd.c PROPERTIES
   COMPILE_OPTIONS "${winograd_flags}")
+# Optimizing these with the instrumentation of a fuzzer takes minutes, and fuzzers do not need it.
+if(ANYTIME_FUZZ)
+  set_source_files_properties(
+    ${PROJECT_SOURCE_DIR}/src/learn/engines/winograd_avx2.c
+    ${PROJECT_SOURCE_DIR}/src/learn/engines/winograd_avx512.c PROPERTIES COMPILE_OPTIONS -O0)
+endif()
 anytime_layer(data at_base dep_zlib dep_lzma dep_png dep_jpeg)
 include(cmake/proto.cmake)
 include(cmake/page.cmake)
@@ -113,6 +119,9 @@ set_target_properties(libanytime PROPERTIES OUTPUT_NAME anytime EXPORT_NAME anyt
   VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
   LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libanytime.map)
+# Otherwise CMake reserves room in the rpath, and the loader takes its empty end for the current
+# folder, where anybody may have put a library.
+set_target_properties(anytime libanytime PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
 target_include_directories(libanytime PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
 

@@ -1,6 +1,7 @@
 #include "message/compress.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -17,10 +18,11 @@ static const at_compress_kernels *kernels(void)
 
 /* ---- the option ------------------------------------------------------------------------------ */
 
+static const char *const names[] = {"none", "fp16", "bf16", "topk:F"};
+
 at_err at_compress_read(const char *text, at_compress *compress, at_fail *fail)
 {
-    static const char *const names[] = {"none", "fp16", "bf16", "topk:F"};
-    static const char        topk[] = "topk:";
+    static const char topk[] = "topk:";
     *compress = (at_compress){.kind = AT_COMPRESS_NONE};
     if (!text) return AT_OK;
     for (int i = AT_COMPRESS_NONE; i <= AT_COMPRESS_BF16; i++) {
@@ -35,6 +37,16 @@ at_err at_compress_read(const char *text, at_compress *compress, at_fail *fail)
     return at_fail_set(fail, AT_ERR_USAGE,
                        "write the share of the values to send, for example topk:0.01",
                        "--compress %s: the share must be above 0 and at most %g", text, SHARE_MAX);
+}
+
+const char *at_compress_text(at_compress compress, char text[AT_COMPRESS_TEXT_SIZE])
+{
+    assert(compress.kind <= AT_COMPRESS_TOPK);
+    if (compress.kind == AT_COMPRESS_TOPK) /* with all digits: sizes follow from them */
+        snprintf(text, AT_COMPRESS_TEXT_SIZE, "topk:%.17g", compress.share);
+    else
+        snprintf(text, AT_COMPRESS_TEXT_SIZE, "%s", names[compress.kind]);
+    return text;
 }
 
 /* ---- packings -------------------------------------------------------------------------------- */

@@ -44,6 +44,11 @@ typedef struct at_compress {
 /* Reads "none", "fp16", "bf16" or "topk:F"; NULL is none. AT_ERR_USAGE for anything else. */
 at_err at_compress_read(const char *text, at_compress *compress, at_fail *fail);
 
+enum { AT_COMPRESS_TEXT_SIZE = 40 };
+
+/* Writes it as at_compress_read takes it; returns text. */
+const char *at_compress_text(at_compress compress, char text[AT_COMPRESS_TEXT_SIZE]);
+
 /* How a vector of one length is sent. */
 typedef struct at_packing {
     at_compress_kind kind;

@@ -51,6 +51,7 @@ json_t *at_safetensors_metadata(const at_task *task)
                 {"samples", task->sample_form},
                 {"prep", task->prep},
                 {"prep_fitted", task->prep_fitted},
+                {"net", task->net_text},
                 {"inputs", task->inputs}};
     json_t *metadata = json_object();
     assert(task->model && task->data);

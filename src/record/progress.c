@@ -240,17 +240,28 @@ static void show_eta(const at_run_progress *progress, at_goal goal, double fract
         show_time("ETA", (double)elapsed * (1 - fraction) / gained, part, size);
 }
 
-static void add_times(const at_run_progress *progress, at_goal goal, double fraction, at_ns elapsed,
-                      int *columns, at_text *text)
+static void add_elapsed(const at_run_progress *progress, at_goal goal, at_ns elapsed, int *columns,
+                        at_text *text)
 {
     char part[PART_SIZE];
     bool is_shown = goal == AT_GOAL_TIME && !is_virtual(progress); /* as "time 3s/30s" */
-    if (!is_shown && elapsed >= AT_SEC(0.5)) {
-        show_time("elapsed", (double)elapsed, part, sizeof part);
+    if (is_shown || elapsed < AT_SEC(0.5)) return;
+    show_time("elapsed", (double)elapsed, part, sizeof part);
+    add_part(text, columns, part);
+}
+
+static void add_position(const at_run_progress *progress, at_goal goal, double fraction,
+                         int *columns, at_text *text)
+{
+    char part[PART_SIZE];
+    show_goal(progress, goal, part, sizeof part);
+    if (*part) add_part(text, columns, part);
+    if (progress->reached) {
+        add_part(text, columns, "target reached");
+    } else if (!isnan(fraction)) {
+        snprintf(part, sizeof part, "%.0f%%", floor(100 * fraction + 1e-9));
         add_part(text, columns, part);
     }
-    show_eta(progress, goal, fraction, elapsed, part, sizeof part);
-    if (*part) add_part(text, columns, part);
 }
 
 static void add_quality(const at_run_progress *progress, int *columns, at_text *text)
@@ -293,25 +304,25 @@ static void add_speed(const at_run_progress *progress, int *columns, at_text *te
     }
 }
 
-/* What matters most comes first, because narrow windows cut off the rest. */
+/* What matters most comes first, because narrow windows cut off the rest; only the time left keeps
+ * its place whatever stands between it and the step. */
 void at_run_progress_show(const at_run_progress *progress, at_ns elapsed, int columns,
                           at_text *text)
 {
-    char    part[PART_SIZE];
+    char    eta[PART_SIZE], step[PART_SIZE];
     double  fraction;
     at_goal goal = at_run_progress_goal(progress, &fraction);
     assert(text->used == 0);
-    show_step(progress, part, sizeof part);
-    add_part(text, &columns, part);
-    show_goal(progress, goal, part, sizeof part);
-    if (*part) add_part(text, &columns, part);
-    if (progress->reached)
-        add_part(text, &columns, "target reached");
-    else if (!isnan(fraction)) {
-        snprintf(part, sizeof part, "%.0f%%", floor(100 * fraction + 1e-9));
-        add_part(text, &columns, part);
-    }
-    add_times(progress, goal, fraction, elapsed, &columns, text);
+    show_step(progress, step, sizeof step);
+    add_part(text, &columns, step);
+    show_eta(progress, goal, fraction, elapsed, eta, sizeof eta);
+    int room = *eta ? (int)strlen(eta) + 2 : 0;
+    if (room > columns) room = 0;
+    columns -= room;
+    add_position(progress, goal, fraction, &columns, text);
+    add_elapsed(progress, goal, elapsed, &columns, text);
+    columns += room;
+    if (*eta) add_part(text, &columns, eta);
     add_quality(progress, &columns, text);
     add_speed(progress, &columns, text);
 }

@@ -110,11 +110,11 @@ static at_err try_lock(const char *folder, at_run_lock *lock, at_fail *fail)
     return err;
 }
 
-at_err at_run_lock_take(const char *folder, at_run_lock *lock, at_fail *fail)
+at_err at_run_lock_take_as(const char *folder, const char *name, at_run_lock *lock, at_fail *fail)
 {
-    assert(folder);
+    assert(folder && name);
     *lock = (at_run_lock){.fd = -1};
-    if (asprintf(&lock->path, "%s/run.lock", folder) < 0) {
+    if (asprintf(&lock->path, "%s/%s", folder, name) < 0) {
         lock->path = NULL;
         return at_fail_memory(fail);
     }
@@ -131,6 +131,11 @@ at_err at_run_lock_take(const char *folder, at_run_lock *lock, at_fail *fail)
     replace_held(0, lock->fd + 1);
     sign(lock->fd);
     return AT_OK;
+}
+
+at_err at_run_lock_take(const char *folder, at_run_lock *lock, at_fail *fail)
+{
+    return at_run_lock_take_as(folder, "run.lock", lock, fail);
 }
 
 bool at_run_lock_is_held(const char *folder)

@@ -23,6 +23,10 @@ typedef struct at_run_lock {
  * AT_ERR_MISSING when there is no such folder. */
 at_err at_run_lock_take(const char *folder, at_run_lock *lock, at_fail *fail);
 
+/* The same for something else than a run, such as a comparison of several: FOLDER/NAME is its
+ * lock. */
+at_err at_run_lock_take_as(const char *folder, const char *name, at_run_lock *lock, at_fail *fail);
+
 /* Whether a run holds the lock of the folder now. */
 bool at_run_lock_is_held(const char *folder);
 

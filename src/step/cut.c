@@ -43,6 +43,14 @@ uint32_t at_cut_next(const at_cut *cut, at_ns now)
     return first || (samples > 0 && time_for(cut, samples, now)) ? samples : 0;
 }
 
+bool at_cut_is_last(const at_cut *cut, uint32_t samples, at_ns now)
+{
+    at_cut then = *cut;
+    assert(samples >= 1);
+    then.done += samples;
+    return at_cut_next(&then, now + (at_ns)(0.75 * cut->sample_ns * samples)) == 0;
+}
+
 void at_cut_rewind(at_cut *cut, double sample_ns)
 {
     assert(sample_ns >= 0);

@@ -34,6 +34,10 @@ void at_cut_own(at_cut *cut);
 /* Size of the next micro-batch, 0 when the round ends now. */
 uint32_t at_cut_next(const at_cut *cut, at_ns now);
 
+/* True if the micro-batch of `samples` that begins now is the last one of its round: certainly so
+ * without a deadline; with one, by a prediction with a quarter of a micro-batch to spare. */
+bool at_cut_is_last(const at_cut *cut, uint32_t samples, at_ns now);
+
 /* Records a micro-batch of `samples` that took `took`; 0: cut short, not used for predictions. */
 void at_cut_done(at_cut *cut, uint32_t samples, at_ns took);
 

@@ -241,6 +241,9 @@ typedef struct at_action {
                 *snapshot; /* valid until the next hub step; NULL in the event log */
         } save;
         struct {
+            bool outdated; /* not for its silence; not in the event log, where LOST says why */
+        } evict;
+        struct {
             at_ns    waited;
             uint64_t step;
         } notice;

@@ -527,14 +527,12 @@ static void take_report(at_hub *hub, at_member *member, const at_report *report,
     }
 }
 
-/* Behind a barrier nobody works on a version twice. A worker whose round on this one gave nothing,
- * because its gradient is refused or of older parameters than it was sent, is out of the step. */
-static bool is_out_of_step(const at_hub *hub, const at_member *member, const at_work *work)
+/* Whether this round gave nothing because it used older parameters than its worker was sent. */
+static bool is_outdated(const at_hub *hub, const at_member *member, const at_work *work)
 {
-    if (is_refused(hub, work)) return true;
-    if (work->abandoned || !hub->plan->release->holds || member->begun_on != hub->version)
-        return false;
-    return hub->plan->stale->weight(hub->plan, hub->version - work->version) < 0;
+    bool current = hub->plan->release->holds && member->begun_on == hub->version;
+    if (!current || is_refused(hub, work)) return false;
+    return work->abandoned || hub->plan->stale->weight(hub->plan, hub->version - work->version) < 0;
 }
 
 static void on_report(at_hub *hub, const at_event *event, at_out *out)
@@ -548,7 +546,7 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
     member->reported_at = event->now;
     member->rounds_ended++;
     if (member->state == AT_MEMBER_WORKING) { /* leaving has one lease in total */
-        at_lease_observe(hub, event->now - member->since);
+        at_lease_observe(hub, member->since, event->now, out);
         member->since = event->now;
     }
     if (hub->plan->size->observe)
@@ -557,10 +555,13 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
     if (report->again) member->rounds_begun++;
     if (report->again && (hub->draining || is_holding(hub)))
         pause_member(hub, member, out); /* again: the first pause came too late */
+    bool outdated = is_outdated(hub, member, &report->work);
     take_report(hub, member, report, event->now, out);
     if (hub->reports_needed > 0) hub->reports_needed--;
     bool full = hub->pieces == hub->pieces_max;
-    bool out_of_step = is_out_of_step(hub, member, &report->work);
+    /* Behind a barrier nobody works on a version twice. */
+    bool out_of_step = (outdated && !report->work.abandoned) || is_refused(hub, &report->work);
+    at_lease_count_outdated(hub, member, outdated, out);
     if (full || hub->reports_needed == 0 || out_of_step) close_if_ready(hub, event->now, out);
     if (out_of_step && hub->end == AT_END_RUNNING && !hub->applying) admit_waiting(hub);
     if (hub->plan->release->looks_at_others || out_of_step)
@@ -651,6 +652,7 @@ static void on_joined(at_hub *hub, const at_event *event, at_out *out)
     set_expected(hub, member, false);
     hub->present++;
     member->incarnation = event->as.joined.incarnation;
+    member->outdated = 0;
     member->begun_on = waits ? hub->version : AT_VERSION_NONE;
     if (hub->end != AT_END_RUNNING) {
         send_leave(hub, member, event->now, out);

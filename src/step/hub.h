@@ -42,6 +42,7 @@ typedef struct at_member {
     uint64_t        rounds_ended;  /* reports so far; late joiners start at the slowest worker's */
     uint64_t        begun_on;      /* version of the last order, AT_VERSION_NONE before the first */
     uint32_t        pieces_held;   /* its gradients in the open step */
+    uint32_t        outdated;      /* rounds in a row with older parameters than it was sent */
     at_ns           since;         /* time of the last order (self-starting: report) */
     at_ns           reported_at;   /* time of its last report */
     at_share        ordered;       /* the amounts of its last order */
@@ -129,6 +130,12 @@ void at_hub_step(at_hub *hub, const at_event *event, at_out *out);
 
 /* Samples of this member in the open step. */
 uint64_t at_hub_samples_held(const at_hub *hub, const at_member *member);
+
+/* How long a worker that gets an order now may be silent. */
+at_ns at_hub_lease(const at_hub *hub);
+
+/* Why this worker, which is being evicted, has to go, as part of a sentence. */
+const char *at_hub_evicted_text(const at_hub *hub, at_node worker);
 
 /* Number of reports after which the hub has something to do, at least 1. Until then the world may
  * let it sleep. */

@@ -9,6 +9,8 @@
 static const at_ns LEASE_FIRST =
     AT_SEC(60); /* before the first round ends: engines load, caches fill */
 static const at_ns LEASE_BASE = AT_SEC(3);
+static const at_ns LEASE_OTHERS =
+    AT_SEC(10); /* instead of the base, for those whose first round takes longer than another's */
 static const at_ns NOTICE_FIRST = AT_SEC(10);
 static const at_ns NOTICE_BASE = AT_SEC(2);
 
@@ -20,7 +22,7 @@ enum {
 
 /* If all workers were evicted before a step closed, the lease was too short for a round. It doubles
  * each time that happens, so a lease that is too short corrects itself. */
-static at_ns lease_of(const at_hub *hub)
+at_ns at_hub_lease(const at_hub *hub)
 {
     uint32_t doublings = hub->evicted_since_step / hub->plan->workers;
     at_ns    lease = hub->plan->lease;
@@ -28,15 +30,6 @@ static at_ns lease_of(const at_hub *hub)
     if (lease == 0) lease = LEASE_BASE + LEASE_FACTOR * hub->round_ns_peak;
     for (; doublings > 0 && lease < AT_NEVER / 4; doublings--) lease *= 2;
     return lease;
-}
-
-void at_lease_observe(at_hub *hub, at_ns duration)
-{
-    assert(duration >= 0);
-    at_ns decayed = hub->round_ns_peak - (hub->round_ns_peak >> DECAY_SHIFT);
-    hub->round_ns_peak = duration > decayed ? duration : decayed;
-    if (hub->round_ns_peak == 0) hub->round_ns_peak = 1;
-    assert(hub->round_ns_peak >= duration);
 }
 
 static void set_timer(at_out *out, at_timer timer, at_ns at)
@@ -47,12 +40,34 @@ static void set_timer(at_out *out, at_timer timer, at_ns at)
     action->as.timer.at = at;
 }
 
+/* The first orders were given when nobody knew how long a round takes. If no others follow, because
+ * workers start by themselves or all wait for the last one, its lease would still be the first. */
+static void shorten_first(at_hub *hub, at_ns now, at_out *out)
+{
+    at_ns due = now + LEASE_OTHERS + LEASE_FACTOR * hub->round_ns_peak;
+    if (hub->plan->lease > 0 || hub->lease_at == AT_NEVER || hub->lease_at <= due + LEASE_BASE)
+        return;
+    hub->lease_at = due;
+    set_timer(out, AT_TIMER_LEASE, due);
+}
+
+void at_lease_observe(at_hub *hub, at_ns began, at_ns now, at_out *out)
+{
+    at_ns duration = now - began;
+    assert(duration >= 0);
+    at_ns decayed = hub->round_ns_peak - (hub->round_ns_peak >> DECAY_SHIFT);
+    hub->round_ns_peak = duration > decayed ? duration : decayed;
+    if (hub->round_ns_peak == 0) hub->round_ns_peak = 1;
+    assert(hub->round_ns_peak >= duration);
+    shorten_first(hub, now, out);
+}
+
 /* One timer serves all workers: when it expires, all of them are checked. It is moved forward only
  * when leases have become much shorter, as they do after the first round. */
 void at_lease_start(at_hub *hub, at_ns now, at_out *out)
 {
     assert(now >= hub->opened_at);
-    at_ns due = now + lease_of(hub);
+    at_ns due = now + at_hub_lease(hub);
     if (hub->lease_at <= due + LEASE_BASE) return;
     if (hub->lease_at == AT_NEVER)
         set_timer(out, AT_TIMER_NOTICE, hub->opened_at + hub->notice_wait);
@@ -73,16 +88,41 @@ static bool owes_report(const at_member *member)
     return member->state == AT_MEMBER_WORKING || member->state == AT_MEMBER_LEAVING;
 }
 
+static void evict(at_member *member, at_out *out)
+{
+    member->state = AT_MEMBER_EVICTED;
+    at_action *action = at_out_push(out, AT_ACT_EVICT);
+    action->worker = member->id;
+    action->as.evict.outdated = member->outdated >= AT_OUTDATED_MAX;
+}
+
+/* Behind a barrier a step to which nobody contributes starts over. A worker that never uses what it
+ * is sent would keep the run at that step for ever. */
+void at_lease_count_outdated(at_hub *hub, at_member *member, bool outdated, at_out *out)
+{
+    member->outdated = outdated ? member->outdated + 1 : 0;
+    bool here = member->state == AT_MEMBER_IDLE || member->state == AT_MEMBER_WORKING;
+    if (member->outdated < AT_OUTDATED_MAX || !here || hub->end != AT_END_RUNNING) return;
+    evict(member, out);
+}
+
+const char *at_hub_evicted_text(const at_hub *hub, at_node worker)
+{
+    assert(worker >= 1 && worker <= hub->plan->workers_max);
+    return hub->member[worker - 1].outdated >= AT_OUTDATED_MAX
+               ? "evicted, it did not use the parameters that it was sent"
+               : "evicted, its lease expired";
+}
+
 void at_lease_on_timer(at_hub *hub, at_ns now, at_out *out)
 {
-    at_ns lease = lease_of(hub), next = AT_NEVER;
+    at_ns lease = at_hub_lease(hub), next = AT_NEVER;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) {
         at_member *member = &hub->member[i];
         if (!owes_report(member)) continue;
         if (now - member->since >= lease) {
-            member->state = AT_MEMBER_EVICTED;
             hub->evicted_since_step++;
-            at_out_push(out, AT_ACT_EVICT)->worker = member->id;
+            evict(member, out);
         } else if (member->since + lease < next) {
             next = member->since + lease;
         }

@@ -8,8 +8,16 @@
 
 #include "step/hub.h"
 
-/* Adapts the lease to a round that took `duration` from order to report. */
-void at_lease_observe(at_hub *hub, at_ns duration);
+/* Rounds in a row with older parameters than those sent, after which a worker is evicted. */
+enum { AT_OUTDATED_MAX = 8 };
+
+/* Adapts leases to a round that ended now, and makes sure that nobody who began with it has a lease
+ * much longer than this round suggests. */
+void at_lease_observe(at_hub *hub, at_ns began, at_ns now, at_out *out);
+
+/* Counts rounds in a row in which a worker has used older parameters than it was sent, and evicts
+ * it when they are too many. A round that gave something (`outdated` false) begins a new count. */
+void at_lease_count_outdated(at_hub *hub, at_member *member, bool outdated, at_out *out);
 
 /* A member got an order: makes sure that a lease timer runs. */
 void at_lease_start(at_hub *hub, at_ns now, at_out *out);

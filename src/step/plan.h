@@ -206,6 +206,14 @@ static inline bool at_plan_has_one_slot(const at_plan *plan)
     return plan->release->holds && (!plan->then || plan->then->release->holds);
 }
 
+/* Nothing but the end of the run abandons a round, and a gradient has one slot: what is final of it
+ * may be sent before the round ends. */
+static inline bool at_plan_sends_early(const at_plan *plan)
+{
+    bool now = plan->release->holds && !at_plan_interrupts(plan);
+    return now && (!plan->then || at_plan_sends_early(plan->then));
+}
+
 /* Hub processes that update the parameters; 0: the workers do, together. */
 static inline uint32_t at_plan_hubs(const at_plan *plan)
 {

@@ -50,6 +50,7 @@ static void begin_round(at_worker *worker, at_ns now)
     worker->position = order->position;
     worker->begun = worker->awake = worker->end = now;
     worker->newer = worker->abandon = worker->abandon_returned = worker->ordered = false;
+    worker->last = false;
     worker->micro = 0;
     worker->work = (at_work){.round = order->round};
     worker->has_begun = true;
@@ -251,6 +252,7 @@ void at_worker_rewind(at_worker *worker, double sample_ns)
     worker->state = AT_WORKER_SLEEPING;
     worker->awake = worker->end = worker->begun;
     worker->micro = 0;
+    worker->last = false;
     worker->work = (at_work){.round = worker->work.round, .version = worker->work.version};
     at_cut_rewind(&worker->cut, sample_ns);
 }
@@ -292,9 +294,23 @@ static at_worker_action send_report(at_worker *worker)
     return action;
 }
 
+static uint32_t next_samples(const at_worker *worker)
+{
+    return worker->last ? 0 : at_cut_next(&worker->cut, worker->end);
+}
+
 bool at_worker_has_more(const at_worker *worker)
 {
-    return worker->state == AT_WORKER_READY && at_cut_next(&worker->cut, worker->end) > 0;
+    return worker->state == AT_WORKER_READY && next_samples(worker) > 0;
+}
+
+bool at_worker_decide_end(at_worker *worker)
+{
+    assert(worker->state == AT_WORKER_COMPUTING);
+    assert(worker->micro > 0);
+    worker->last =
+        !worker->plan->own_batches && at_cut_is_last(&worker->cut, worker->micro, worker->end);
+    return worker->last;
 }
 
 /* The next micro-batch, or the end of the round. */
@@ -303,7 +319,7 @@ static at_worker_action next_micro(at_worker *worker)
     assert(worker->state == AT_WORKER_READY);
     assert(worker->micro == 0);
     assert(!worker->abandon);
-    uint32_t samples = at_cut_next(&worker->cut, worker->end);
+    uint32_t samples = next_samples(worker);
     if (samples == 0) {
         end_round(worker);
         return send_report(worker);

@@ -90,6 +90,7 @@ typedef struct at_worker {
     bool     abandon;           /* its gradient is invalid */
     bool     abandon_returned;  /* as an action */
     uint32_t micro;             /* samples of the current micro-batch */
+    bool     last;              /* the round ends with the current micro-batch */
     uint64_t position;          /* of its first sample in the common order, or AT_POSITION_OWN */
     at_ns    deadline;          /* AT_NEVER: none */
     at_ns    begun, awake, end; /* start of the sleep, start of computing, end of the last part */
@@ -117,6 +118,11 @@ bool at_worker_in_round(const at_worker *worker);
 
 /* Between two micro-batches: true if the round has another one. */
 bool at_worker_has_more(const at_worker *worker);
+
+/* During a micro-batch, just begun: if it is expected to be the last one of its round, makes it the
+ * last, however long it takes, and returns true. Only LEAVE can then keep its gradient from being
+ * reported, unless newer parameters may interrupt rounds. */
+bool at_worker_decide_end(at_worker *worker);
 
 /* Back to the start of the sleep of the current round, with the speed estimate of that moment.
  * Orders that came meanwhile stay. Not after LEAVE or an abandoned round. */

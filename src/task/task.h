@@ -48,6 +48,7 @@ typedef struct at_task {
     const at_model *net;
     const char     *sample_form, *prep, *prep_fitted; /* "28x28 bytes"; --prep as given, and with
                                                        * fitted numbers */
+    const char     *net_text;   /* of a model that is a file NAME.net; NULL: it is none */
     const char     *inputs;     /* what samples these are (data/set/inputs.h); NULL: not built in */
     size_t          params;     /* floats in the flat vector, used to compute and to send */
     size_t          trained;    /* leading floats of it that are not running statistics */
@@ -90,6 +91,8 @@ typedef struct at_task {
      * else adds it. Returns the sum of losses. */
     double (*gradient)(void *self, float *gradient, bool first, at_point point,
                        const at_draw *draw);
+    /* Sets who is told how far the next gradients are (learn/net/model.h). Optional. */
+    void (*watch)(void *self, at_gradient_watch watch);
     /* Updates the parameters with the drawn samples, one by one, while other workers do the same
      * (mix rule shared). Returns the sum of losses, each before the update. Optional. */
     double (*descend)(void *self, float *params, const at_draw *draw);

@@ -17,6 +17,14 @@ QUIET = ("--quiet", "--json")
 NET = "conv 3x3x8 bias=no\nbn\nrelu\nmaxpool 2\ndense 16\nrelu\ndropout keep=0.7\ndense classes\n"
 
 
+class Summary(mpi.TestCase):
+    def test_the_table_of_workers_has_a_row_per_rank(self):
+        ended = self.train(*support.SMALL, "--steps", 30, ranks=3)
+        rows = re.findall(r"^([0-9]+|all) +(\d+) +(\d+) +0 .*%", ended.out, re.M)
+        self.assertEqual(rows, [("1", "30", "960"), ("2", "30", "960"), ("all", "60", "1920")],
+                         ended)
+
+
 class Bits(mpi.TestCase):
     """Rank 0 sums in worker order, so the bits are those of the local world and of simulation."""
 
@@ -52,6 +60,24 @@ class Bits(mpi.TestCase):
         self.assert_same_everywhere("--data", "synthetic:300,3x12x12,4", "--model", net, "--steps",
                                     6, "--batch", 20, "--micro-batch", 8, "--optimizer",
                                     "momentum")
+
+    def test_large_gradients_that_are_sent_in_parts_do_too(self):
+        """More than 2 MB, also with statistics of batch norm; rounds of several micro-batches."""
+        net = self.folder / "large.net"
+        net.write_text("dense 600\nbn\nrelu\ndense 700\nrelu\ndense 300\nbn\nrelu\ndense classes\n")
+        for options in ("--steps", 5), ("--strategy", "amb", "--time-limit", "60s", "--cap", 40,
+                                        "--steps", 5):
+            self.assert_same_everywhere("--data", "synthetic:400,300,7", "--model", net, "--batch",
+                                        40, "--micro-batch", 16, *options)
+
+    def test_timed_rounds_with_large_gradients_learn_and_their_ledger_adds_up(self):
+        """Their end is decided when the last micro-batch begins."""
+        ended = self.train("--data", "synthetic:400,300,7", "--model", "mlp:900,900", "--strategy",
+                           "amb", "--time-limit", "40ms", "--sample-time", "1ms", "--micro-batch",
+                           8, "--cap", 1000, "--steps", 20, *QUIET, ranks=3)
+        self.assert_ledger(ended)
+        self.assertEqual(ended.result["steps"], 20)
+        self.assertGreaterEqual(ended.result["samples"]["used"], 20 * 2 * 8)
 
     def test_sparse_models_do_too(self):
         self.assert_same_everywhere("--data", "synthetic-clicks:4000,4096", "--model", "sparse-lr",
@@ -233,6 +259,17 @@ class Ends(mpi.TestCase):
                 ended = run.wait()
                 self.assertEqual(ended.code, support.STOPPED, ended)
                 self.assertEqual(ended.result["stopped"], "signal")
+                self.assert_ledger(ended)
+                self.assert_nothing_left(run)
+
+    def test_a_signal_ends_rounds_whose_gradient_is_being_sent(self):
+        for topology in (), ("--mix", "replicated"):
+            with self.subTest(topology=topology):
+                run = self.endless("--data", "synthetic:400,300,7", "--model", "mlp:900,900",
+                                   "--batch", 32, "--micro-batch", 16, *topology, ranks=3)
+                os.kill(run.hub(), signal.SIGTERM)
+                ended = run.wait()
+                self.assertEqual(ended.code, support.STOPPED, ended)
                 self.assert_ledger(ended)
                 self.assert_nothing_left(run)
 

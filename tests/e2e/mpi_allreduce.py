@@ -47,6 +47,14 @@ class Bits(mpi.TestCase):
             equals, hub = self.both(*WIDE, "--steps", 60, *options, ranks=2)
             self.assertEqual(equals.result["params_hash"], hub.result["params_hash"])
 
+    def test_large_gradients_that_are_summed_early_do_too(self):
+        """More than two chunks of 1 MB, with statistics of batch norm at the end."""
+        net = self.folder / "large.net"
+        net.write_text("dense 700\nbn\nrelu\ndense 900\nrelu\ndense 300\nbn\nrelu\ndense classes\n")
+        equals, hub = self.both("--data", "synthetic:400,300,7", "--model", net, "--batch", 40,
+                                "--micro-batch", 16, "--steps", 5, ranks=2)
+        self.assertEqual(equals.result["params_hash"], hub.result["params_hash"])
+
     def test_weights_stay_close_to_those_of_a_hub(self):
         for optimizer, lr, bound in (("sgd", 0.1, 1e-5), ("momentum", 0.01, 1e-5),
                                      ("adam", 0.001, 1e-3)):

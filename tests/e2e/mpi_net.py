@@ -7,10 +7,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 import support
-from support import mpi
+from support import mpi, processes
 
 TCP = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo",
        "OMPI_MCA_btl_tcp_port_min_v4": "20000", "OMPI_MCA_btl_tcp_port_range_v4": "1000"}
@@ -30,6 +31,16 @@ table ip test {{
         tcp dport {RELAY_PORT} numgen random mod 1000 < 5 counter drop
     }}
 }}
+"""
+
+
+CUT = """
+table ip cut {
+    chain dropped {
+        type filter hook input priority 0
+        iifname "cable" drop
+    }
+}
 """
 
 
@@ -165,6 +176,13 @@ class Machines:
     def call(*command):
         subprocess.run(["ip", *command], check=True, capture_output=True, timeout=support.BOUND)
 
+    def cut(self, cut=True):
+        """The machines cannot reach each other any more; their connections do not notice."""
+        rules = CUT if cut else "delete table ip cut\n"
+        for name in self.names:
+            subprocess.run(["ip", "netns", "exec", name, "nft", "-f", "-"], input=rules, text=True,
+                           check=True, capture_output=True, timeout=support.BOUND)
+
     def close(self):
         for name in self.names:
             subprocess.run(["ip", "netns", "del", name], capture_output=True,
@@ -204,6 +222,54 @@ class TwoMachines(Tcp):
         self.assertEqual([row["worker"] for row in ended.result["lost_rounds"]], [4])
         self.assert_ledger(ended)
         support.wait_until(lambda: not run.left(), "all processes are gone")
+
+
+class Partition(TwoMachines):
+    """The cable between two machines is cut while workers average with their neighbors on both."""
+
+    STRATEGIES = ("fmb-gossip:ring,1", "amb-gossip:ring,1")
+    LASTS = 3  # seconds that a partition lasts which heals; TCP survives it
+
+    def begin(self, strategy, *more, **options):
+        run = self.start(*self.OPTIONS, *more, "--strategy", strategy, "--steps", 10**7,
+                         "--sample-time", "50us", "--time-limit", "5ms", **options)
+        run.wait_working()
+        run.wait_steps(20)
+        return run
+
+    def test_gossip_goes_on_when_a_partition_heals(self):
+        for strategy in self.STRATEGIES:
+            with self.subTest(strategy=strategy):
+                run = self.begin(strategy, "--lease", "60s")  # longer than TCP needs to recover
+                self.machines.cut()
+                time.sleep(self.LASTS)  # the partition, not a wait for something
+                before = run.steps()
+                self.machines.cut(False)
+                run.wait_steps(before + 50)
+                self.assertEqual({row["state"] for row in run.workers().values()}, {"working"})
+                os.kill(run.hub(), signal.SIGTERM)
+                ended = run.wait()
+                self.assertEqual(ended.result["stopped"], "signal", ended)
+                self.assertEqual(ended.result["lost_rounds"], [], ended)
+                self.assert_ledger(ended)
+                support.wait_until(lambda: not run.left(), "all processes are gone")
+
+    def test_gossip_goes_on_without_the_machine_that_does_not_come_back(self):
+        run = self.begin(self.STRATEGIES[0], more=("--enable-recovery",))
+        self.machines.cut()
+        run.wait_until(lambda: {row["state"] for row in list(run.workers().values())[2:]} <=
+                       {"lost", "evicted"}, "both workers of the other machine are given up")
+        run.wait_steps(run.steps() + 50)
+        os.kill(run.hub(), signal.SIGTERM)
+        run.wait_until(lambda: (run.folder / "result.json").exists(), "the result")
+        support.wait_until(lambda: "anytime" not in map(processes.name, run.left()),
+                           "all ranks are gone; only mpirun waits for a machine it cannot reach")
+        run.process.kill()
+        ended = run.wait()
+        self.assertEqual(ended.result["stopped"], "signal", ended)
+        self.assertLessEqual({row["state"] for row in ended.result["worker"][2:]},
+                             {"lost", "evicted"})
+        self.assert_ledger(ended)
 
 
 if __name__ == "__main__":

@@ -70,6 +70,7 @@ class Chaos(net.TestCase):
                 hubs += 1
                 self.kill_hub()
         self.wait_busy()
+        print(f"{kills} workers and {hubs} hubs killed", flush=True)
 
     def finish(self):
         """Stops the run; what it has left behind is complete and in order."""

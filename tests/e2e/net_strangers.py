@@ -21,7 +21,7 @@ from support import net
 JOB = (*support.SMALL, "--seconds", "120s", "--sample-time", "50us", "--record", "steps")
 
 # Kinds of messages and sizes as in src/world/seat/seat_wire.h.
-PROTOCOL, NONCE, DIGEST = 4, 16, 32
+PROTOCOL, NONCE, DIGEST = 5, 16, 32
 CHALLENGE, PROOF, HELLO, ASK_PARAMS, PARAMS, REFUSED = 0, 1, 2, 3, 4, 6
 GREETING, OWN_HELLO, REPORT, WORD = 12, 15, 20, 21
 

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Programs that die, freeze, hang and shout: the run goes on, and nothing is left of it."""
+"""Programs that die, freeze, hang and shout: the run goes on, and nothing is left of it.
+
+ANYTIME_CHAOS=200 kills that many of them.
+"""
 import os
 import random
 import signal
@@ -7,7 +10,8 @@ import signal
 import support
 from support import processes, seats
 
-KILLS = 40
+STRATEGIES = ("fmb", "async", "backup")
+KILLS_EACH = -(-int(os.environ.get("ANYTIME_CHAOS", "30")) // len(STRATEGIES))
 
 
 class Chaos(seats.TestCase):
@@ -22,18 +26,19 @@ class Chaos(seats.TestCase):
                            run.workers()[victim["id"]]["state"] == "working", "it is replaced")
 
     def test_killed_workers_are_replaced_and_the_ledger_is_exact(self):
-        for strategy in ("fmb", "async", "backup"):
+        for strategy in STRATEGIES:
             with self.subTest(strategy=strategy):
                 run = self.launch("-n", 3, "--strategy", strategy, "--sample-time", "100us",
-                                  "--seconds", "120s", "--quiet", "--record", "steps",
+                                  "--steps", 10**9, "--quiet", "--record", "steps",
                                   program=("batch=16",))
-                self.kill_some(run, KILLS // 4)
+                self.kill_some(run, KILLS_EACH)
                 run.signal(signal.SIGTERM)
                 ended = run.wait()
                 self.assertEqual(ended.code, support.STOPPED, ended)
-                self.assertGreaterEqual(ended.result["respawns"], KILLS // 4)
+                self.assertGreaterEqual(ended.result["respawns"], KILLS_EACH)
                 self.assert_ledger(ended)
                 self.assert_gone(run)
+                print(f"{strategy}: {KILLS_EACH} programs killed", flush=True)
 
     def test_the_bits_of_fmb_survive_deaths(self):
         options = ("-n", 3, "--steps", 60, "--workers-min", 3)
@@ -64,6 +69,22 @@ class Chaos(seats.TestCase):
         self.assertEqual(ended.result["evictions"], 1, ended)
         self.assert_ledger(ended)
         self.assert_gone(run)
+
+    def test_programs_are_not_killed_for_a_slow_disk(self):
+        """The hub waits for its last checkpoint for longer than a lease before it lets them go."""
+        run = self.launch("-n", 2, "--seconds", "120s", "--lease", "1s", "--sample-time", "100us",
+                          "--checkpoint-every", 0)
+        run.wait_steps(5)
+        saver = next(pid for pid in processes.marked(run.mark)
+                     if processes.name(pid) == "anytime-saver")
+        os.kill(saver, signal.SIGSTOP)
+        run.signal(signal.SIGTERM)
+        run.wait_said("waiting for the checkpoint of step")
+        os.kill(saver, signal.SIGCONT)
+        ended = run.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assertEqual(ended.result["evictions"], 0, ended)
+        self.assert_ledger(ended)
 
     def test_workers_die_with_a_killed_hub(self):
         run = self.launch("-n", 3, "--seconds", "120s", "--sample-time", "100us", "--quiet")

@@ -161,6 +161,7 @@ static void backward(const at_layer *layer, const at_layer_pass *pass)
                                       pass->count * at_activation_size(&layer->out));
     if (pass->fresh) check_weights(layer, pass);
     backward_weight(layer, pass);
+    at_layer_tell(layer, pass);
     if (!pass->dx) return;
     const float *w = pass->reordered ? pass->reordered : pass->params;
     layer->conv->input(pass->conv, pass->dx, pass->dy, w, pass->conv_scratch);

@@ -79,6 +79,7 @@ static void backward(const at_layer *layer, const at_layer_pass *pass)
     k->dense_weight(pass->gradient, pass->dy, pass->x, pass->count, in, out, pass->write,
                     pass->scratch);
     k->dense_bias(pass->gradient + weights(layer), pass->dy, pass->count, out, pass->write);
+    at_layer_tell(layer, pass);
     if (pass->dx) k->dense_input(pass->dx, pass->dy, pass->params, pass->count, in, out);
 }
 

@@ -18,33 +18,35 @@
 #include "learn/engines/activation.h"
 #include "learn/engines/conv_kernels.h"
 #include "learn/engines/kernels.h"
+#include "learn/net/model.h"
 
 typedef struct at_layer at_layer;
 
 /* One call: `count` samples forward (x to y), or backward (dy to dx and gradient). */
 typedef struct at_layer_pass {
-    size_t       count;
-    bool         training;   /* forward: false when a model is only scored */
-    const float *params;     /* the layer's parameters */
-    const float *stats;      /* its running statistics */
-    const float *x;          /* (count, in) */
-    const float *other;      /* (count, in): second input, of kinds that have one */
-    float       *y;          /* (count, out) */
-    float       *dy;         /* (count, out); backward may mask it, and overwrite it if dx is dy */
-    float       *dx;         /* (count, in); NULL: not needed */
-    at_write     dx_write;   /* ADD only for kinds with `adds_dx` */
-    float       *gradient;   /* the layer's part of the gradient */
-    float       *stats_sums; /* the layer's part of the sums of statistics */
-    at_write     write;      /* how sums reach gradient and stats_sums: one addition per element */
-    void        *scratch;    /* scratch() bytes; undefined after the call */
-    void        *saved;      /* saved() bytes, kept from forward to backward */
-    const float *reordered;  /* convolutions: see learn/engines/conv_kernels.h */
-    void        *conv_scratch; /* convolutions: scratch of their engine */
-    at_conv     *conv;         /* convolutions: the engine's, for exactly `count` samples */
-    uint64_t     noise;        /* seed of this call's random numbers; the same in every world */
-    bool         fresh;        /* backward: the parameters have changed since the last call */
-    bool        *broken;       /* backward: set when gradients or fresh parameters are not finite,
+    size_t            count;
+    bool              training; /* forward: false when a model is only scored */
+    const float      *params;   /* the layer's parameters */
+    const float      *stats;    /* its running statistics */
+    const float      *x;        /* (count, in) */
+    const float      *other;    /* (count, in): second input, of kinds that have one */
+    float            *y;        /* (count, out) */
+    float            *dy; /* (count, out); backward may mask it, and overwrite it if dx is dy */
+    float            *dx; /* (count, in); NULL: not needed */
+    at_write          dx_write;   /* ADD only for kinds with `adds_dx` */
+    float            *gradient;   /* the layer's part of the gradient */
+    float            *stats_sums; /* the layer's part of the sums of statistics */
+    at_write          write; /* how sums reach gradient and stats_sums: one addition per element */
+    void             *scratch;      /* scratch() bytes; undefined after the call */
+    void             *saved;        /* saved() bytes, kept from forward to backward */
+    const float      *reordered;    /* convolutions: see learn/engines/conv_kernels.h */
+    void             *conv_scratch; /* convolutions: scratch of their engine */
+    at_conv          *conv;         /* convolutions: the engine's, for exactly `count` samples */
+    uint64_t          noise;  /* seed of this call's random numbers; the same in every world */
+    bool              fresh;  /* backward: the parameters have changed since the last call */
+    bool             *broken; /* backward: set when gradients or fresh parameters are not finite,
                                 * where outputs could hide it; may be NULL */
+    at_gradient_watch watch;  /* backward: see at_layer_tell */
 } at_layer_pass;
 
 /* What a tensor is for. */
@@ -170,5 +172,12 @@ extern const at_layer_kind at_layer_reorder; /* plain to blocked; inserted by th
 extern const at_layer_kind at_layer_reshape; /* a flat vector to an image */
 extern const at_layer_kind at_layer_resize;  /* of samples: bilinear; no backward */
 extern const at_layer_kind at_layer_rgb;     /* of samples: gray to three channels */
+
+/* The layer's gradient is complete: for those whose dx, which follows, takes long. The model tells
+ * it after every layer. */
+static inline void at_layer_tell(const at_layer *layer, const at_layer_pass *pass)
+{
+    if (pass->watch.final) pass->watch.final(pass->watch.self, layer->params_at);
+}
 
 #endif

@@ -76,22 +76,41 @@ static at_err build_mlp(at_net *net, const char *args, at_fail *fail)
     return add_dense(net, net->shape.classes, fail);
 }
 
+static void write_softmax(const char *args, at_text *text)
+{
+    assert(!args);
+    at_text_add(text, "dense classes start=zero\n");
+}
+
+static void write_mlp(const char *args, at_text *text)
+{
+    uint32_t width;
+    while (args && !take_width(&args, &width, NULL)) at_text_add(text, "dense %u\nrelu\n", width);
+    at_text_add(text, "dense classes\n");
+}
+
 const at_model_family at_model_families[] = {
-    {"softmax", "softmax", "softmax regression: one dense layer", build_softmax, false},
-    {"mlp", "mlp:H1,H2,..", "dense layers of these widths with ReLU between them", build_mlp,
-     false},
+    {"softmax", "softmax", "softmax regression: one dense layer", build_softmax, false,
+     write_softmax},
+    {"mlp", "mlp:H1,H2,..", "dense layers of these widths with ReLU between them", build_mlp, false,
+     write_mlp},
     {"linear", "linear", "linear regression: one dense layer, real-valued labels, squared loss",
-     build_linear, true},
+     build_linear, true, NULL},
 };
 const size_t at_model_families_count = sizeof at_model_families / sizeof *at_model_families;
 
-bool at_model_is_regression(const char *name)
+const at_model_family *at_model_family_find(const char *name)
 {
     size_t length = strcspn(name, ":");
     for (size_t i = 0; i < at_model_families_count; i++) {
         const at_model_family *family = &at_model_families[i];
-        if (strlen(family->name) == length && !strncmp(family->name, name, length))
-            return family->regression;
+        if (strlen(family->name) == length && !strncmp(family->name, name, length)) return family;
     }
-    return false;
+    return NULL;
+}
+
+bool at_model_is_regression(const char *name)
+{
+    const at_model_family *family = at_model_family_find(name);
+    return family && family->regression;
 }

@@ -113,6 +113,11 @@ void at_model_smooth_labels(at_model *model, double part)
     model->smoothing = part;
 }
 
+void at_model_watch(at_model *model, at_gradient_watch watch)
+{
+    model->watch = watch;
+}
+
 static const float *output_of(const at_model *model, int32_t layer, const float *x)
 {
     return layer < 0 ? x : model->y[model->graph->step[layer].y];
@@ -185,6 +190,13 @@ static void backward_layer(at_model *model, size_t i, at_layer_pass *pass)
     add_gradients(model, step, in);
 }
 
+/* Padding before the parameters of a layer was written first, so it is final, too. */
+static void tell(const at_model *model, size_t from)
+{
+    assert(from <= model->net->trained);
+    if (model->watch.final) model->watch.final(model->watch.self, from);
+}
+
 /* Starts with the gradient of the logits, which has replaced them in their buffer. Returns false
  * when a layer found values that are not finite. */
 static bool backward(at_model *model, float *gradient, at_write write, const float *params,
@@ -192,7 +204,8 @@ static bool backward(at_model *model, float *gradient, at_write write, const flo
 {
     assert(gradient);
     assert(gradient != params);
-    bool broken = false, fresh = at_convs_reorder(&model->convs, params);
+    bool   broken = false, fresh = at_convs_reorder(&model->convs, params);
+    size_t from = model->net->trained;
     for (size_t i = model->net->count; i-- > 0;) {
         const at_layer *layer = &model->net->layer[i];
         if (!layer->trains) continue;
@@ -203,7 +216,10 @@ static bool backward(at_model *model, float *gradient, at_write write, const flo
         pass.write = write;
         pass.fresh = fresh;
         pass.broken = &broken;
+        pass.watch = model->watch;
         backward_layer(model, i, &pass);
+        if (layer->params) from = layer->params_at;
+        tell(model, from);
     }
     return !broken;
 }

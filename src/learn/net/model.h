@@ -28,7 +28,8 @@
 #include "learn/net/group.h"
 
 typedef struct at_model at_model;
-struct at_net; /* see learn/net/net.h */
+struct at_net;  /* see learn/net/net.h */
+struct at_text; /* see base/text.h */
 
 typedef enum at_engine { AT_ENGINE_FAST, AT_ENGINE_EXACT, AT_ENGINE_REF } at_engine;
 
@@ -71,6 +72,10 @@ typedef struct at_score {
  * compute. AT_ERR_USAGE with the nearest name or with line and shapes; AT_ERR_MISSING. */
 at_err at_model_plan(const char *name, at_shape shape, at_engine engine, uint32_t rows,
                      at_model **model, at_fail *fail);
+
+/* The same from a text that was kept: that of the file `name`. NULL: as at_model_plan. */
+at_err at_model_plan_text(const char *name, const char *text, at_shape shape, at_engine engine,
+                          uint32_t rows, at_model **model, at_fail *fail);
 
 /* Allocates what it takes to compute up to rows_max samples at a time in this process; releases
  * what was allocated before. */
@@ -160,6 +165,17 @@ double at_model_gradient(at_model *model, float *gradient, const float *params, 
 double at_model_gradient_set(at_model *model, float *gradient, const float *params, const float *x,
                              const uint32_t *labels, uint32_t count);
 
+/* Who is told how far a gradient is: `final` comes after each layer of the backward pass, which
+ * runs from the end of the vector to its start. From `from` to the end of the trained part, numbers
+ * have what this call gives them, and may be read meanwhile by others. */
+typedef struct at_gradient_watch {
+    void *self;
+    void (*final)(void *self, size_t from); /* NULL: nobody is told */
+} at_gradient_watch;
+
+/* Sets who is told about the next gradient calls; nobody at first. */
+void at_model_watch(at_model *model, at_gradient_watch watch);
+
 /* Adds the score of `count` samples (1 .. rows_max) to *score. */
 void at_model_score(at_model *model, at_score *score, const float *params, const float *x,
                     const uint32_t *labels, uint32_t count);
@@ -189,9 +205,14 @@ typedef struct at_model_family {
     /* Appends the layers to an empty net. `args` is the text after the colon, NULL without one. */
     at_err (*build)(struct at_net *net, const char *args, at_fail *fail);
     bool regression; /* predicts a real number, with the squared loss */
+    /* Writes the same layers as lines of a .net text; NULL: such a text cannot express them. */
+    void (*write)(const char *args, struct at_text *text);
 } at_model_family;
 extern const at_model_family at_model_families[];
 extern const size_t          at_model_families_count;
+
+/* The family of NAME[:ARGS]; NULL: it is of none. */
+const at_model_family *at_model_family_find(const char *name);
 
 /* Whether a model of this name is for regression, which needs data with real-valued labels. */
 bool at_model_is_regression(const char *name);

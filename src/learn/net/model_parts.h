@@ -41,19 +41,20 @@ bool at_convs_reorder(at_convs *convs, const float *params);
 void at_convs_attach(const at_convs *convs, size_t layer, at_layer_pass *pass);
 
 struct at_model {
-    at_net      *net;
-    uint32_t     rows_max;
-    at_model_use use;
-    bool         training;  /* in the current pass */
-    uint64_t     noise;     /* seed of dropout */
-    double       smoothing; /* part of each label that is spread over all classes */
-    at_graph    *graph;     /* NULL: nothing is allocated */
-    at_arena     arena;
-    float       *y[AT_NET_LAYERS_MAX];
-    float       *dy[AT_NET_LAYERS_MAX];
-    void        *saved[AT_NET_LAYERS_MAX]; /* per layer, from forward to backward */
-    void        *scratch;
-    at_convs     convs;
+    at_net           *net;
+    uint32_t          rows_max;
+    at_model_use      use;
+    bool              training;  /* in the current pass */
+    uint64_t          noise;     /* seed of dropout */
+    double            smoothing; /* part of each label that is spread over all classes */
+    at_gradient_watch watch;
+    at_graph         *graph; /* NULL: nothing is allocated */
+    at_arena          arena;
+    float            *y[AT_NET_LAYERS_MAX];
+    float            *dy[AT_NET_LAYERS_MAX];
+    void             *saved[AT_NET_LAYERS_MAX]; /* per layer, from forward to backward */
+    void             *scratch;
+    at_convs          convs;
 };
 
 #endif

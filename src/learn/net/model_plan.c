@@ -43,9 +43,10 @@ static at_err build_file(at_net *net, const char *path, at_fail *fail)
     return err;
 }
 
-/* NAME[:ARGS] is a family, NAME a built-in net, NAME.net a file. */
-static at_err build(at_net *net, const char *text, at_fail *fail)
+/* NAME[:ARGS] is a family, NAME a built-in net, NAME.net a file, unless its text is known. */
+static at_err build(at_net *net, const char *text, const char *known, at_fail *fail)
 {
+    if (known) return at_net_parse(net, text, known, fail);
     if (is_file_name(text)) return build_file(net, text, fail);
     for (size_t i = 0; i < at_net_builtins_count; i++)
         if (!strcmp(text, at_net_builtins[i].name))
@@ -62,12 +63,12 @@ static at_err build(at_net *net, const char *text, at_fail *fail)
     return unknown_model(name, fail);
 }
 
-static at_err build_net(const char *name, at_shape shape, at_engine engine, uint32_t rows,
-                        bool reference_conv, at_net **net, at_fail *fail)
+static at_err build_net(const char *name, const char *text, at_shape shape, at_engine engine,
+                        uint32_t rows, bool reference_conv, at_net **net, at_fail *fail)
 {
     *net = at_net_new(engine, shape, rows, reference_conv);
     if (!*net) return at_fail_set(fail, AT_ERR_FAILED, NULL, "no memory for the model");
-    at_err err = build(*net, name, fail);
+    at_err err = build(*net, name, text, fail);
     if (!err) return AT_OK;
     at_net_free(*net);
     *net = NULL;
@@ -93,14 +94,20 @@ static at_err check_labels(const char *name, uint32_t classes, at_fail *fail)
 at_err at_model_plan(const char *name, at_shape shape, at_engine engine, uint32_t rows,
                      at_model **model, at_fail *fail)
 {
+    return at_model_plan_text(name, NULL, shape, engine, rows, model, fail);
+}
+
+at_err at_model_plan_text(const char *name, const char *text, at_shape shape, at_engine engine,
+                          uint32_t rows, at_model **model, at_fail *fail)
+{
     *model = NULL;
     AT_TRY(at_isa_check_environment(fail));
     AT_TRY(check_labels(name, shape.classes, fail));
     at_model *m = calloc(1, sizeof *m);
     if (!m) return at_fail_set(fail, AT_ERR_FAILED, NULL, "no memory for the model");
-    at_err err = build_net(name, shape, engine, rows, false, &m->net, fail);
+    at_err err = build_net(name, text, shape, engine, rows, false, &m->net, fail);
     /* Convolutions that the fast engine does not have run on the reference engine. */
-    if (err == AT_ERR_FAILED) err = build_net(name, shape, engine, rows, true, &m->net, fail);
+    if (err == AT_ERR_FAILED) err = build_net(name, text, shape, engine, rows, true, &m->net, fail);
     if (err) {
         free(m);
         return err;

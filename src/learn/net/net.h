@@ -81,6 +81,10 @@ at_err at_net_info_parse(const char *name, const char *text, at_net_info *info, 
 /* The same for a built-in net or a file NAME.net; all zero for any other model. */
 at_err at_net_info_find(const char *name, at_net_info *info, at_fail *fail);
 
+/* The text of a built-in net or of a file NAME.net, to be freed; *text is NULL for any other model.
+ * AT_ERR_MISSING. */
+at_err at_net_text_find(const char *name, char **text, at_fail *fail);
+
 /* Built-in nets: models/NAME.net. */
 typedef struct at_net_builtin {
     const char *name, *text;

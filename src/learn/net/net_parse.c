@@ -243,17 +243,29 @@ static const char *builtin_text(const char *name)
     return NULL;
 }
 
-at_err at_net_info_find(const char *name, at_net_info *info, at_fail *fail)
+at_err at_net_text_find(const char *name, char **text, at_fail *fail)
 {
-    const char    *text = builtin_text(name), *end = strrchr(name, '.');
+    const char    *builtin = builtin_text(name), *end = strrchr(name, '.');
     unsigned char *bytes = NULL;
     size_t         size;
-    *info = (at_net_info){0};
-    if (text) return at_net_info_parse(name, text, info, fail);
+    *text = NULL;
+    if (builtin) {
+        *text = strdup(builtin);
+        return *text ? AT_OK : at_fail_memory(fail);
+    }
     if (!end || strcmp(end, ".net") != 0) return AT_OK;
     AT_TRY(at_file_read(name, AT_NET_TEXT_MAX, &bytes, &size, fail));
-    at_err err = at_net_info_parse(name, (const char *)bytes, info, fail);
-    free(bytes);
+    *text = (char *)bytes; /* ends with a zero byte */
+    return AT_OK;
+}
+
+at_err at_net_info_find(const char *name, at_net_info *info, at_fail *fail)
+{
+    char *text;
+    *info = (at_net_info){0};
+    AT_TRY(at_net_text_find(name, &text, fail));
+    at_err err = text ? at_net_info_parse(name, text, info, fail) : AT_OK;
+    free(text);
     return err;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/crc32c.h"
 #include "base/disk.h"
@@ -215,6 +216,22 @@ static bool make_room(at_eventlog *log)
     return true;
 }
 
+/* Global, because logs are read by many functions, far below those that show progress. */
+static at_eventlog_progress watcher;
+
+void at_eventlog_watch(at_eventlog_progress progress)
+{
+    watcher = progress;
+}
+
+/* Whenever more bytes were read. A log may have grown since it was opened. */
+static void report_progress(const at_eventlog *log)
+{
+    struct stat about;
+    if (watcher.report && fstat(log->fd, &about) == 0)
+        watcher.report(watcher.self, log->offset, (uint64_t)about.st_size);
+}
+
 /* Reads until `size` bytes are unread in the buffer; false when the file has fewer. */
 static bool fill(at_eventlog *log, size_t size)
 {
@@ -225,6 +242,7 @@ static bool fill(at_eventlog *log, size_t size)
         if (got < 0) log->error = errno;
         if (got <= 0) return false;
         log->end += (size_t)got;
+        report_progress(log);
     }
     return true;
 }

@@ -52,6 +52,15 @@ void at_eventlog_torn(const at_eventlog *log, char *text, size_t size);
 /* Accepts NULL. */
 void at_eventlog_close(at_eventlog *log);
 
+/* Receives progress while logs are read: bytes of the current one, and its size. */
+typedef struct at_eventlog_progress {
+    void (*report)(void *self, uint64_t done, uint64_t total); /* NULL: nobody wants to know */
+    void *self;
+} at_eventlog_progress;
+
+/* For all logs that this process reads from now on. */
+void at_eventlog_watch(at_eventlog_progress progress);
+
 /* Called with each log, which stays the caller's. */
 typedef at_err at_eventlog_visitor(void *self, at_eventlog *log, at_fail *fail);
 

@@ -41,6 +41,7 @@ typedef struct console {
     at_ns    clock_began;          /* clock at the first record */
     at_ns    now;                  /* since then */
     bool     began;                /* START was seen */
+    bool     stops;                /* and it was said */
     at_ns    next_at;              /* when to draw or print next */
     int      lines;                /* of the block on the terminal */
     int      width[AT_VIEW_LINES]; /* of each of them */
@@ -235,14 +236,17 @@ static void print_waiting(console *self, const at_action *action)
     print_message(self, buffer);
 }
 
-static void print_eviction(console *self, at_node worker)
+static void print_eviction(console *self, const at_action *action)
 {
+    at_node worker = action->worker;
     assert(worker >= 1);
     assert(worker <= self->workers);
     char    buffer[MESSAGE_SIZE];
     at_text text = at_text_in(buffer, sizeof buffer);
     add_worker(&text, worker, self->tally->worker[worker - 1].pid);
-    at_text_add(&text, " did not report within its lease: evicted");
+    at_text_add(&text, action->as.evict.outdated
+                           ? " has used older parameters than it was sent again and again: evicted"
+                           : " did not report within its lease: evicted");
     print_message(self, buffer);
 }
 
@@ -269,9 +273,18 @@ static void update_splits(console *self, at_ns at)
     }
 }
 
+/* On a terminal the line that the signal itself has caused is overwritten. */
+static void note_stop(console *self)
+{
+    if (self->stops || !self->options.terminal || self->options.quiet) return;
+    self->stops = true;
+    print_message(self, "stopping after the current micro-batches (Ctrl-C again: at once)");
+}
+
 static void put_event(console *self, const at_record *record)
 {
     const at_event *event = record->event;
+    if (event->kind == AT_EV_STOP) note_stop(self);
     if (event->kind == AT_EV_START) begin(self);
     if (event->kind == AT_EV_LOST) note_loss(self, record);
     if (event->kind == AT_EV_MESSAGE && !self->options.quiet)
@@ -281,7 +294,7 @@ static void put_event(console *self, const at_record *record)
 static void put_action(console *self, const at_action *action)
 {
     if (action->kind == AT_ACT_NOTICE && shows_waits(self)) print_waiting(self, action);
-    if (action->kind == AT_ACT_EVICT) print_eviction(self, action->worker);
+    if (action->kind == AT_ACT_EVICT) print_eviction(self, action);
     if (action->kind == AT_ACT_DROP && action->worker == self->loss.worker)
         self->loss.dropped += action->as.drop.samples;
 }

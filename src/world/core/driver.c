@@ -141,6 +141,7 @@ static void begin_sleep(at_driver *d)
     d->done = 0;
     d->loss_sum = 0;
     d->gradient = NULL;
+    d->early = false;
     d->until = d->machine.begun + nap;
     d->sleeping = nap > 0;
     if (!d->sleeping) feed(d, AT_WORKER_AWAKE, d->machine.begun);
@@ -174,15 +175,30 @@ static bool try_send(at_driver *d)
     return true;
 }
 
+/* For numbers that are not finite, in what the transport does not have yet: the rest was looked at
+ * before, and may change by now. */
+static void look(at_driver *d)
+{
+    const at_task *task = d->options.context->task;
+    const at_plan *plan = d->machine.plan;
+    at_work       *work = &d->report.work;
+    if (!d->early) {
+        at_nonfinite_look_and_clear(task, plan, d->gradient, work);
+    } else if (!work->abandoned) {
+        at_nonfinite_look_part(plan, d->gradient, 0, d->final_from, &d->bad);
+        at_nonfinite_look_part(plan, d->gradient, task->trained, task->params - task->trained,
+                               &d->bad);
+        work->nonfinite = d->bad;
+    }
+}
+
 static void begin_send(at_driver *d, const at_report *report)
 {
     assert(!d->computing);
     assert(!d->sending);
     if (d->options.local && !report->work.abandoned) at_local_steps_end(d->options.local);
     d->report = *report;
-    if (d->looks)
-        at_nonfinite_look_and_clear(d->options.context->task, d->machine.plan, d->gradient,
-                                    &d->report.work);
+    if (d->looks) look(d);
     d->report.work.loss_sum = d->loss_sum;
     d->report.work.idle_ns = d->idle_ns;
     d->report.work.install_ns = d->install_ns;
@@ -348,13 +364,39 @@ void at_driver_done(at_driver *d, uint32_t samples, double loss_sum)
     if (!d->padding) end_micro(d, now, true);
 }
 
+/* A layer of the last micro-batch is done. */
+static void on_final(void *self, size_t from)
+{
+    at_driver          *d = self;
+    const at_transport *t = &d->options.transport;
+    assert(d->early && from <= d->final_from);
+    at_nonfinite_look_part(d->machine.plan, d->gradient, from, d->final_from - from, &d->bad);
+    d->final_from = from;
+    t->final(t->self, from);
+}
+
+/* If this is the round's last micro-batch, the transport learns what is final of its gradient. */
+static double compute_gradient(at_driver *d, const at_micro *m)
+{
+    const at_task *task = d->options.context->task;
+    bool           able = d->options.transport.final && task->watch;
+    assert(!able || at_plan_sends_early(d->machine.plan));
+    d->early = able && at_worker_decide_end(&d->machine);
+    d->final_from = task->trained;
+    d->bad = 0;
+    if (d->early) task->watch(task->self, (at_gradient_watch){d, on_final});
+    double loss = task->gradient(task->self, m->gradient, m->first, m->point, &m->draw);
+    if (d->early) task->watch(task->self, (at_gradient_watch){0});
+    return loss;
+}
+
 /* Returns the sum of losses. */
-static double compute(const at_driver *d, const at_micro *m, float *shared)
+static double compute(at_driver *d, const at_micro *m, float *shared)
 {
     const at_task  *task = d->options.context->task;
     at_local_steps *local = d->options.local;
     if (shared) return task->descend(task->self, shared, &m->draw);
-    if (!local) return task->gradient(task->self, m->gradient, m->first, m->point, &m->draw);
+    if (!local) return compute_gradient(d, m);
     if (m->first) at_local_steps_begin(local, m->point.params, m->gradient, d->machine.order.used);
     return at_local_steps_micro(local, &m->draw);
 }

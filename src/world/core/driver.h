@@ -43,6 +43,10 @@ typedef struct at_transport {
     float *(*gradient)(void *self, uint32_t slot);
     /* Sends a report with the gradient of its slot; false: the previous one is still pending. */
     bool (*send)(void *self, const at_report *report);
+    /* Optional, for worlds with one slot. From `from` to the end of the trained part the round's
+     * gradient is final: the round ends with the micro-batch that is being computed, and that part
+     * may be sent. Called after each layer; whatever else is under way makes progress. */
+    void (*final)(void *self, size_t from);
     /* True when a signal ended the last `wait`. Only at_driver_turn asks. */
     bool (*interrupted)(void *self);
 } at_transport;
@@ -100,6 +104,9 @@ typedef struct at_driver {
     uint32_t  micro; /* samples of the current micro-batch, as drawn */
     uint32_t  done;  /* samples of this round that were computed */
     float    *gradient;
+    bool      early;      /* the current micro-batch is the last, and the transport is told of it */
+    size_t    final_from; /* the gradient is final from here, as told to the transport */
+    uint64_t  bad;        /* place in that part that is not finite, see at_nonfinite_look_part */
     double    loss_sum;
     at_report report;
     /* For the report. */

@@ -85,6 +85,7 @@ typedef struct at_host {
     at_usage_sampling sampling;
     at_ns             stopped;        /* how long this process has been stopped, see at_host_now */
     at_ns             seen;           /* the machine's clock when it was last read for that */
+    at_ns             leases_from;    /* none ends earlier: the hub was busy with a checkpoint */
     char              last_lost[160]; /* see at_outcome */
     at_traffic        traffic;        /* counted by the world with at_host_count_.. */
     at_traffic       *exchanged;      /* the same with each worker; NULL: too many of them */

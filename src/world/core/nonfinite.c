@@ -33,6 +33,15 @@ void at_nonfinite_look(const at_task *task, const at_plan *plan, const float *gr
                                    : find_float(gradient, task->params);
 }
 
+void at_nonfinite_look_part(const at_plan *plan, const float *gradient, size_t first, size_t count,
+                            uint64_t *place)
+{
+    assert(gradient);
+    if (plan->nonfinite == AT_NONFINITE_IGNORE) return;
+    uint64_t found = find_float(gradient + first, count);
+    if (found > 0 && (*place == 0 || first + found < *place)) *place = first + found;
+}
+
 void at_nonfinite_look_and_clear(const at_task *task, const at_plan *plan, float *gradient,
                                  at_work *work)
 {

@@ -15,6 +15,11 @@ void at_nonfinite_look(const at_task *task, const at_plan *plan, const float *gr
 void at_nonfinite_look_and_clear(const at_task *task, const at_plan *plan, float *gradient,
                                  at_work *work);
 
+/* For a part of a gradient that is complete, floats first .. first+count-1: sets *place (one more
+ * than the index, 0: none) to the first that is not finite, unless an earlier one is known. */
+void at_nonfinite_look_part(const at_plan *plan, const float *gradient, size_t first, size_t count,
+                            uint64_t *place);
+
 /* True if this report has anything that is not finite. */
 bool at_nonfinite_any(const at_work *work);
 

@@ -11,7 +11,12 @@ typedef struct at_packings {
     at_packing params, gradient;
 } at_packings;
 
-/* AT_ERR_USAGE when a vector is too large. */
+/* Of vectors of `floats` floats, the last `exact` of which are sent in full. AT_ERR_USAGE when they
+ * are too large, as in at_packings_init. */
+at_err at_packings_of(at_packings *packings, at_compress params, at_compress gradient,
+                      size_t floats, size_t exact, at_fail *fail);
+
+/* Of a run's vectors. */
 at_err at_packings_init(at_packings *packings, const at_world_context *context, at_fail *fail);
 
 /* Tells the user of a resumed run that residuals start at zero, if it has any. */

@@ -571,3 +571,8 @@ void at_updater_set_moment(at_updater *u, uint32_t which, const float *moment)
     else
         memcpy(u->state[which], moment, u->params * sizeof *moment);
 }
+
+void at_updater_resume(at_updater *u, uint64_t samples_used, uint64_t steps)
+{
+    if (u->sparse) at_sparse_update_resume(u->sparse, samples_used, steps);
+}

@@ -156,4 +156,8 @@ uint32_t at_updater_changes(const at_updater *updater, float *vectors[AT_UPDATER
 void at_updater_moment(const at_updater *updater, uint32_t which, float *moment);
 void at_updater_set_moment(at_updater *updater, uint32_t which, const float *moment);
 
+/* A run goes on after `steps` steps with so many samples: workers that update the parameters
+ * themselves find the learning rate of that moment. */
+void at_updater_resume(at_updater *updater, uint64_t samples_used, uint64_t steps);
+
 #endif

@@ -244,3 +244,8 @@ void at_sparse_update_set_squares(at_sparse_update *u, const float *squares)
         else
             u->cells[i].squares = squares[i];
 }
+
+void at_sparse_update_resume(at_sparse_update *u, uint64_t samples_used, uint64_t steps)
+{
+    *at_sparse_rate(u->w, u->dimension) = (float)rate_at(u->learning, samples_used, steps, 1);
+}

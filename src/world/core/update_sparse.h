@@ -34,4 +34,7 @@ double at_sparse_update_apply(at_sparse_update *update, const at_action *apply,
 void at_sparse_update_squares(const at_sparse_update *update, float *squares);
 void at_sparse_update_set_squares(at_sparse_update *update, const float *squares);
 
+/* As at_updater_resume. */
+void at_sparse_update_resume(at_sparse_update *update, uint64_t samples_used, uint64_t steps);
+
 #endif

@@ -338,7 +338,7 @@ static void lost(local *l, const at_death *death)
     bool        running = l->host.hub->end == AT_END_RUNNING;
     bool        tries = at_supervisor_failures(l->supervisor, id - 1) < DEATHS_MAX;
     bool        returns = running && l->context->respawn && tries && !nobody_can_start(l);
-    const char *text = p->evicted        ? "evicted, its lease expired"
+    const char *text = p->evicted        ? at_hub_evicted_text(l->host.hub, id)
                        : death->fail.err ? "could not start"
                                          : at_child_status(death->status, how, sizeof how);
     tell_lost(l, id, returns, text);

@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "world/core/driver.h"
+#include "world/mpi/gradient_parts.h"
 #include "world/mpi/mpi_replicated_hub.h"
 #include "world/process/signals.h"
 
@@ -133,15 +134,21 @@ static at_turn_message turn_of(at_mpi_replica *r)
     return turn;
 }
 
+static at_mpi_sum sum_of(const at_mpi_replica *r)
+{
+    const at_task *task = r->context->task;
+    assert(r->hubs == 0);
+    return (at_mpi_sum){r->gradient, r->updater.params, task->watch ? task->trained : 0};
+}
+
 /* Exchanges the turns and this round's gradients with all ranks. */
 static bool take_turns(at_mpi_replica *r, const at_turn_message *turn)
 {
-    at_ns since = at_clock_now();
-    bool  sums = r->hubs == 0;
+    at_ns      since = at_clock_now();
+    at_mpi_sum sum = r->hubs == 0 ? sum_of(r) : (at_mpi_sum){0};
     assert(!r->ranks.broken);
-    if (!sums) at_mpi_slices_send(&r->slices);
-    bool all = at_mpi_ranks_take_turns(&r->ranks, turn, sums ? r->gradient : NULL,
-                                       sums ? r->updater.params : 0);
+    if (r->hubs > 0) at_mpi_slices_send(&r->slices);
+    bool all = at_mpi_ranks_take_turns(&r->ranks, turn, &sum);
     r->waited = at_clock_now() - since;
     return all;
 }
@@ -274,6 +281,21 @@ static bool send_report(void *self, const at_report *report)
     return true;
 }
 
+static void sum_final(void *self, size_t from)
+{
+    at_mpi_replica *r = self;
+    at_mpi_sum      sum = sum_of(r);
+    at_mpi_ranks_sum_early(&r->ranks, &sum, from);
+}
+
+/* A gradient that is to be left out of a sum must be seen as a whole before it is added. */
+static bool sums_early(const at_mpi_replica *r)
+{
+    const at_plan *plan = r->context->plan;
+    bool           skips = plan->nonfinite == AT_NONFINITE_SKIP;
+    return r->hubs == 0 && !skips && at_gradient_parts_of(r->context).count > 0;
+}
+
 /* Takes turns until there are no more; a rank that is only a hub has nothing to report. */
 static void work(at_mpi_replica *r)
 {
@@ -296,6 +318,7 @@ static void work(at_mpi_replica *r)
     options.transport.wait = wait;
     options.transport.leaves = leaves;
     options.transport.send = send_report;
+    options.transport.final = sums_early(r) ? sum_final : NULL;
     at_driver_init(&driver, &options);
     at_driver_run(&driver, NULL);
 }
@@ -342,7 +365,7 @@ static void run(at_mpi_replica *r)
     feed_joined(r);
     work(r);
     if (r->hubs > 0 && !r->ranks.broken)
-        at_mpi_ranks_take_turns(&r->ranks, &r->ranks.turn[r->launcher->rank], NULL, 0);
+        at_mpi_ranks_take_turns(&r->ranks, &r->ranks.turn[r->launcher->rank], &(at_mpi_sum){0});
     if (r->ranks.broken && r->ranks.lost != UINT32_MAX && r->ranks.lost >= r->hubs)
         lost = r->ranks.lost - r->hubs + 1;
     if (r->ranks.broken) feed_loss(r, lost);

@@ -58,7 +58,8 @@ typedef enum at_mpi_tag {
     AT_MPI_TAG_REPORT,
     AT_MPI_TAG_NOTE,
     AT_MPI_TAG_VECTOR,
-    AT_MPI_TAG_ANSWER
+    AT_MPI_TAG_ANSWER,
+    AT_MPI_TAG_PART
 } at_mpi_tag;
 
 #define AT_MPI_ANY_RANK UINT32_MAX

@@ -156,7 +156,8 @@ static at_err reserve_calls(at_mpi_hub *h, at_fail *fail)
     assert(h->workers >= 1);
     h->peer = calloc(h->workers, sizeof *h->peer);
     h->notes = calloc(AT_MPI_NOTES, AT_WORKER_NOTE);
-    h->calls = at_mpi_calls_new(h->workers + AT_MPI_NOTES + h->workers * AT_MPI_CHANNELS);
+    h->calls = at_mpi_calls_new(h->workers + AT_MPI_NOTES +
+                                h->workers * (AT_MPI_CHANNELS + h->parts.count));
     if (h->peer && h->notes && h->calls) return AT_OK;
     return at_fail_memory(fail);
 }
@@ -212,6 +213,7 @@ static at_err prepare(at_mpi_hub *h, at_fail *fail)
     assert(h->workers >= 1);
     assert(h->workers == plan->workers_max);
     AT_TRY(at_packings_init(&h->packings, context, fail));
+    h->parts = at_gradient_parts_of(context);
     AT_TRY(
         at_param_sender_open(&h->sender, &h->packings.params, plan->workers_max, in_place, fail));
     AT_TRY(at_resume_params(context, at_param_sender_params(&h->sender), fail));

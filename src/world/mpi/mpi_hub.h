@@ -10,6 +10,7 @@
 
 #include "world/core/host.h"
 #include "world/core/packings.h"
+#include "world/mpi/gradient_parts.h"
 #include "world/mpi/mpi_gossip_hub.h"
 #include "world/mpi/param_sender.h"
 #include "world/process/backoff.h"
@@ -62,6 +63,10 @@ typedef struct at_mpi_peer {
 
     unsigned char    *inbox;    /* head of a report, and a gradient */
     float            *gradient; /* that gradient if it was compressed, decoded; else NULL */
+    at_mpi_done       head;     /* the report's own message has arrived, if `has_head` */
+    bool              has_head; /* .. but not yet all parts of its gradient: */
+    uint32_t          parts_awaited;
+    bool              is_partial; /* a part was not whole */
     bool              has_report;
     at_report_message report;
     uint64_t          reports;    /* processed */
@@ -83,6 +88,7 @@ struct at_mpi_hub {
     at_bell                *bell; /* for evaluator and signals */
     at_mpi_calls           *calls;
     at_packings             packings;
+    at_gradient_parts       parts;
     at_param_sender         sender;
     at_mpi_gossip_hub       gossip; /* zeroed: the parameters are the hub's */
     at_mpi_peer            *peer;   /* plan->workers_max; peer[i] is worker i+1 */

@@ -74,13 +74,38 @@ void at_mpi_hub_listen(at_mpi_hub *h)
     }
 }
 
+/* Parts of gradients have the last calls. */
+static uint32_t call_part(const at_mpi_hub *h, at_node worker, uint32_t i)
+{
+    uint32_t first = h->workers + AT_MPI_NOTES + h->workers * AT_MPI_CHANNELS;
+    assert(worker >= 1 && worker <= h->workers);
+    return first + (worker - 1) * h->parts.count + i;
+}
+
+static void expect_parts(at_mpi_hub *h, at_node worker)
+{
+    at_mpi_peer *peer = peer_of(h, worker);
+    float       *into = (float *)(void *)(peer->inbox + AT_REPORT_MESSAGE_HEAD);
+    assert(peer->parts_awaited == 0);
+    peer->is_partial = false;
+    peer->parts_awaited = h->parts.count;
+    for (uint32_t i = 0; i < h->parts.count; i++) {
+        at_slice part = at_gradient_part(&h->parts, i);
+        at_mpi_receive(h->calls, call_part(h, worker, i), into + part.first, part.count, worker,
+                       AT_MPI_TAG_PART);
+    }
+}
+
 /* With --comm-delay a report may still wait in the inbox; taking it opens the inbox again. */
 void at_mpi_hub_expect_report(at_mpi_hub *h, at_node worker)
 {
     at_mpi_peer *peer = peer_of(h, worker);
+    size_t       size = h->inbox_size;
     assert(peer->inbox);
-    if (at_mpi_is_open(h->calls, worker - 1) || peer->has_report) return;
-    at_mpi_receive(h->calls, worker - 1, peer->inbox, h->inbox_size / AT_MESSAGE_UNIT, worker,
+    if (at_mpi_is_open(h->calls, worker - 1) || peer->has_head || peer->has_report) return;
+    if (h->parts.count > 0) size = AT_REPORT_MESSAGE_HEAD + h->parts.front * sizeof(float);
+    expect_parts(h, worker);
+    at_mpi_receive(h->calls, worker - 1, peer->inbox, size / AT_MESSAGE_UNIT, worker,
                    AT_MPI_TAG_REPORT);
 }
 
@@ -116,8 +141,13 @@ static at_err read_report(const at_mpi_hub *h, at_node worker, size_t units,
                                      .ends = hub->end != AT_END_RUNNING};
     assert(worker >= 1 && worker <= h->workers);
     assert(!peer->has_report);
+    if (h->parts.count > 0 && units > AT_REPORT_MESSAGE_HEAD / AT_MESSAGE_UNIT)
+        units += h->parts.floats - h->parts.front;
     AT_TRY(at_report_message_read(peer->inbox, units * AT_MESSAGE_UNIT, report, fail));
     AT_TRY(at_report_message_check(report, &bounds, fail));
+    if (report->floats > 0 && peer->is_partial)
+        return at_fail_set(fail, AT_ERR_FORMAT, "use the same anytime on all machines",
+                           "its message is malformed: a part of its gradient is missing");
     const unsigned char *gradient = peer->inbox + AT_REPORT_MESSAGE_HEAD;
     if (report->floats == 0) return AT_OK;
     if (peer->gradient)
@@ -127,11 +157,13 @@ static at_err read_report(const at_mpi_hub *h, at_node worker, size_t units,
                        "its message is malformed: a sparse gradient outside of the model");
 }
 
+/* The report and all parts of its gradient have arrived. */
 static void receive_report(at_mpi_hub *h, at_node worker, const at_mpi_done *done)
 {
     at_mpi_peer *peer = peer_of(h, worker);
     at_fail      fail;
     assert(done->call == worker - 1);
+    peer->has_head = false;
     if (peer->state != AT_MPI_WORKING || peer->fault[0] || h->ended) return;
     if (at_mpi_check(done->error, "a receive from it", &fail) ||
         read_report(h, worker, done->units, &peer->report, &fail)) {
@@ -146,6 +178,32 @@ static void receive_report(at_mpi_hub *h, at_node worker, const at_mpi_done *don
         at_param_sender_used(&h->sender, worker, peer->report.report.work.version);
     if (peer->report.drawn > peer->drawn) peer->drawn = peer->report.drawn;
     at_failure_detector_beat(&peer->detector, h->clock.listened, true);
+}
+
+static void receive_head(at_mpi_hub *h, at_node worker, const at_mpi_done *done)
+{
+    at_mpi_peer *peer = peer_of(h, worker);
+    assert(!peer->has_head);
+    peer->head = *done;
+    peer->has_head = true;
+    if (peer->parts_awaited == 0) receive_report(h, worker, done);
+}
+
+/* The worker lives, but has not finished its round. */
+static void receive_part(at_mpi_hub *h, const at_mpi_done *done)
+{
+    uint32_t     index = done->call - call_part(h, 1, 0);
+    at_node      worker = 1 + index / h->parts.count;
+    at_mpi_peer *peer = peer_of(h, worker);
+    at_fail      fail;
+    assert(peer->parts_awaited > 0);
+    peer->parts_awaited--;
+    at_failure_detector_beat(&peer->detector, h->clock.listened, false);
+    if (done->units != at_gradient_part(&h->parts, index % h->parts.count).count)
+        peer->is_partial = true;
+    if (at_mpi_check(done->error, "a receive from it", &fail) && !h->ended)
+        at_mpi_hub_blame(h, worker, &fail);
+    if (peer->has_head && peer->parts_awaited == 0) receive_report(h, worker, &peer->head);
 }
 
 /* A worker that cannot take part ends the run before training starts; one that fails later is
@@ -232,9 +290,11 @@ bool at_mpi_hub_receive(at_mpi_hub *h)
     for (uint32_t i = 0; i < count; i++) {
         uint32_t call = done[i].call;
         if (call < workers) {
-            receive_report(h, call + 1, &done[i]);
+            receive_head(h, call + 1, &done[i]);
         } else if (call < workers + AT_MPI_NOTES) {
             take_note(h, call - workers, &done[i]);
+        } else if (call >= call_part(h, 1, 0)) {
+            receive_part(h, &done[i]);
         } else {
             at_node worker = at_param_sender_done(&h->sender, call);
             if (at_mpi_check(done[i].error, "a message to it", &fail))
@@ -355,6 +415,7 @@ static void lose(at_mpi_hub *h, at_node worker, const char *how)
     if (peer->has_report) take_report(h, worker);
     h->lossy = true;
     at_mpi_cancel(h->calls, worker - 1);
+    for (uint32_t i = 0; i < h->parts.count; i++) at_mpi_cancel(h->calls, call_part(h, worker, i));
     at_param_sender_lose(&h->sender, worker);
     at_mpi_gossip_hub_lose(h, worker);
     depart(h, worker, AT_MPI_LOST, how);
@@ -383,7 +444,7 @@ static void process_peer(at_mpi_hub *h, at_node worker)
     if (peer->is_leaving && peer->reports == peer->reports_sent)
         depart(h, worker, AT_MPI_LEFT, "left");
     else if (peer->evicted)
-        lose(h, worker, "evicted, its lease expired");
+        lose(h, worker, at_hub_evicted_text(h->host.hub, worker));
     else if (peer->fault[0])
         lose_faulty(h, worker);
 }

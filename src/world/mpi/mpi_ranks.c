@@ -115,17 +115,16 @@ static void watch(at_mpi_ranks *r)
     if (silent > PATIENCE_STOPPED && at_signals_stop()) lose(r, UINT32_MAX);
 }
 
-/* After the turns have arrived all ranks are summing, which takes processor time on every core, so
- * this one is yielded. If it takes long, a rank may be in trouble. */
+/* When all ranks take part they are summing, which takes processor time on every core, so this one
+ * is yielded. If it takes long, a rank may be in trouble. */
 static void pause_for(at_mpi_ranks *r, bool progress)
 {
     at_ns now = at_clock_now();
-    bool  summing = !at_mpi_is_open(r->calls, CALL_TURN);
     assert(r->calls);
     if (progress) {
         at_backoff_end(&r->backoff);
         r->progress_at = now;
-    } else if (summing && now - r->progress_at < YIELD_MAX) {
+    } else if (r->met && now - r->progress_at < YIELD_MAX) {
         sched_yield();
     } else {
         at_backoff_nap(&r->backoff, AT_NEVER);
@@ -135,17 +134,33 @@ static void pause_for(at_mpi_ranks *r, bool progress)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* Starts to sum the next chunks as far as calls are free; returns how many floats are started. */
-static size_t sum_more(at_mpi_ranks *r, float *floats, size_t begun, size_t count)
+static size_t chunks_of(const at_mpi_sum *sum)
 {
-    assert(begun <= count);
-    for (uint32_t i = 0; i < WINDOW && begun < count; i++) {
+    return (sum->count + CHUNK - 1) / CHUNK;
+}
+
+/* Where the i-th chunk begins, in the order in which they become final: from the end of the trained
+ * part to its start, then what has statistics. All ranks must follow this order. */
+static size_t chunk_at(const at_mpi_sum *sum, size_t i)
+{
+    size_t trained = sum->trained == sum->count ? chunks_of(sum) : sum->trained / CHUNK;
+    assert(sum->trained <= sum->count);
+    return (i < trained ? trained - 1 - i : i) * CHUNK;
+}
+
+/* Starts to sum the next chunks as far as calls are free and numbers are final: `from` .. trained,
+ * or with `from` 0 and `all` everything. */
+static void sum_more(at_mpi_ranks *r, const at_mpi_sum *sum, size_t from, bool all)
+{
+    for (uint32_t i = 0; i < WINDOW && r->begun < chunks_of(sum); i++) {
+        size_t first = chunk_at(sum, r->begun), left = sum->count - first;
+        size_t size = left < CHUNK ? left : CHUNK;
+        bool   final = all || (first >= from && first + size <= sum->trained);
+        if (!final) return;
         if (at_mpi_is_open(r->calls, i)) continue;
-        size_t size = count - begun < CHUNK ? count - begun : CHUNK;
-        at_mpi_sum_all(r->calls, i, floats + begun, size);
-        begun += size;
+        at_mpi_sum_all(r->calls, i, sum->floats + first, size);
+        r->begun++;
     }
-    return begun;
 }
 
 static bool is_any_open(const at_mpi_ranks *r)
@@ -185,6 +200,8 @@ static bool receive(at_mpi_ranks *r)
             lose_mpi(r, &fail);
         else if (done[i].call == call_notice(r))
             process_notice(r, &done[i]);
+        else if (done[i].call <= CALL_TURN)
+            r->met = true;
     }
     if (at_mpi_calls_check(r->calls, &fail)) lose_mpi(r, &fail);
     if (!at_mpi_is_open(r->calls, call_notice(r)))
@@ -202,18 +219,24 @@ static void answer(at_mpi_ranks *r)
     r->requester = UINT32_MAX;
 }
 
-/* Waits until all calls have ended and the floats are summed. */
-static bool settle(at_mpi_ranks *r, float *floats, size_t count)
+void at_mpi_ranks_sum_early(at_mpi_ranks *r, const at_mpi_sum *sum, size_t from)
 {
-    size_t begun = 0;
-    assert(floats || count == 0);
+    assert(sum->floats && from <= sum->trained);
+    if (r->broken) return;
+    if (r->begun == 0) r->met = false;
+    sum_more(r, sum, from, false);
+    receive(r);
+}
+
+/* Waits until all calls have ended. */
+static bool settle(at_mpi_ranks *r)
+{
     at_listening_clock_now(&r->clock, at_clock_now());
     do {
-        begun = sum_more(r, floats, begun, count);
         bool progress = receive(r);
         answer(r);
         if (is_any_open(r)) pause_for(r, progress);
-    } while (!r->broken && (begun < count || is_any_open(r)));
+    } while (!r->broken && is_any_open(r));
     at_backoff_end(&r->backoff);
     return !r->broken;
 }
@@ -221,16 +244,34 @@ static bool settle(at_mpi_ranks *r, float *floats, size_t count)
 bool at_mpi_ranks_settle(at_mpi_ranks *r)
 {
     assert(r->calls);
-    return settle(r, NULL, 0);
+    return settle(r);
 }
 
-static bool gather(at_mpi_ranks *r, const void *mine, void *all, size_t size, float *floats,
-                   size_t count)
+/* Starts all chunks that were not started early. */
+static void sum_rest(at_mpi_ranks *r, const at_mpi_sum *sum)
+{
+    at_listening_clock_now(&r->clock, at_clock_now());
+    for (;;) {
+        sum_more(r, sum, 0, true);
+        if (r->broken || r->begun == chunks_of(sum)) return;
+        bool progress = receive(r);
+        answer(r);
+        pause_for(r, progress);
+    }
+}
+
+/* Collective calls have one order on all ranks, however early some of them sum: chunks, then turns.
+ */
+static bool gather(at_mpi_ranks *r, const void *mine, void *all, size_t size, const at_mpi_sum *sum)
 {
     assert(mine && all);
     assert(size % AT_MESSAGE_UNIT == 0);
+    if (r->begun == 0) r->met = false;
+    sum_rest(r, sum);
+    if (r->broken) return false;
     at_mpi_gather_all(r->calls, CALL_TURN, mine, all, size / AT_MESSAGE_UNIT);
-    return settle(r, floats, count);
+    r->begun = 0;
+    return settle(r);
 }
 
 void at_mpi_ranks_ask(at_mpi_ranks *r, uint32_t rank)
@@ -256,8 +297,7 @@ static bool read_turns(at_mpi_ranks *r, const unsigned char *received)
     return !r->broken;
 }
 
-bool at_mpi_ranks_take_turns(at_mpi_ranks *r, const at_turn_message *mine, float *floats,
-                             size_t count)
+bool at_mpi_ranks_take_turns(at_mpi_ranks *r, const at_turn_message *mine, const at_mpi_sum *sum)
 {
     /* Never released: after a loss MPI may still use them. */
     static unsigned char  sent[AT_TURN_MESSAGE];
@@ -271,7 +311,7 @@ bool at_mpi_ranks_take_turns(at_mpi_ranks *r, const at_turn_message *mine, float
         return false;
     }
     at_turn_message_write(sent, mine);
-    return gather(r, sent, received, sizeof sent, floats, count) && read_turns(r, received);
+    return gather(r, sent, received, sizeof sent, sum) && read_turns(r, received);
 }
 
 /* ---- start and end --------------------------------------------------------------------------- */
@@ -295,7 +335,8 @@ static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *f
     assert(hello->kind == AT_WORKER_NOTE_HELLO);
     if (!all) return at_fail_memory(fail);
     at_worker_note_write(mine, hello);
-    if (!gather(r, mine, all, sizeof mine, NULL, 0)) /* `all` leaks: MPI may still use it */
+    if (!gather(r, mine, all, sizeof mine,
+                &(at_mpi_sum){0})) /* `all` leaks: MPI may still use it */
         return stop_with(r, fail);
     for (uint32_t i = 0; i < r->launcher->size; i++) {
         if (at_worker_note_read(all + (size_t)i * AT_WORKER_NOTE, AT_WORKER_NOTE, &r->hello[i],
@@ -314,7 +355,7 @@ static at_err compare_clocks(at_mpi_ranks *r, at_fail *fail)
 {
     at_turn_message mine = {.now = at_clock_now()};
     assert(!r->broken);
-    if (!at_mpi_ranks_take_turns(r, &mine, NULL, 0)) return stop_with(r, fail);
+    if (!at_mpi_ranks_take_turns(r, &mine, &(at_mpi_sum){0})) return stop_with(r, fail);
     bool here = strcmp(r->hello[0].host, r->hello[r->launcher->rank].host) == 0;
     r->ahead = here ? 0 : r->turn[0].now - mine.now;
     return AT_OK;

@@ -28,7 +28,9 @@ typedef struct at_mpi_ranks {
     at_listening_clock  clock;
     at_failure_detector detector; /* of the other ranks */
     at_ns               watched_at, progress_at;
-    uint32_t            lost; /* a rank that is gone; UINT32_MAX: none, or unknown which */
+    bool                met;   /* all ranks take part in the exchange under way */
+    size_t              begun; /* chunks of its sum */
+    uint32_t            lost;  /* a rank that is gone; UINT32_MAX: none, or unknown which */
     bool                broken;
     at_fail  fail; /* why, when MPI failed or a rank sent nonsense; err AT_OK: it did not */
     uint32_t user_calls;
@@ -59,10 +61,21 @@ void at_mpi_ranks_ask(at_mpi_ranks *ranks, uint32_t rank);
 /* The current time on the clock of rank 0. */
 at_ns at_mpi_ranks_now(const at_mpi_ranks *ranks);
 
+/* What the ranks add up in place; `count` 0: nothing. */
+typedef struct at_mpi_sum {
+    float *floats;
+    size_t count;
+    size_t trained; /* the rest is statistics, which are final last */
+} at_mpi_sum;
+
+/* Begins to add up what at_mpi_ranks_take_turns will be called for: `from` .. trained is final. May
+ * be called often, with smaller and smaller `from`, and by some of the ranks only. */
+void at_mpi_ranks_sum_early(at_mpi_ranks *ranks, const at_mpi_sum *sum, size_t from);
+
 /* Sends `mine`, receives ranks->turn, and adds up the floats of all ranks in place. False: a rank
  * is gone (`lost`), ranks->turn is unchanged and the floats are undefined. */
-bool at_mpi_ranks_take_turns(at_mpi_ranks *ranks, const at_turn_message *mine, float *floats,
-                             size_t count);
+bool at_mpi_ranks_take_turns(at_mpi_ranks *ranks, const at_turn_message *mine,
+                             const at_mpi_sum *sum);
 
 /* Ends the exchange: true when all ranks can end MPI together. After a loss it announces the loss,
  * returns when the other ranks have received that or after 300 ms, and nothing may be called

@@ -13,6 +13,8 @@
 static const at_ns PULSE_EVERY = AT_MS(200);
 static const at_ns WATCH_EVERY = AT_MS(50);
 static const at_ns NAP = AT_MS(1);
+static const at_ns PUSH_MIN = AT_US(5); /* of a call that moves data */
+static const at_ns PUSH_MAX = AT_MS(2);
 
 /* ---- notes --------------------------------------------------------------------------------- */
 
@@ -299,11 +301,21 @@ static bool leaves(void *self)
     return w->leaves;
 }
 
+bool at_mpi_transport_is_reporting(const at_mpi_transport *w)
+{
+    bool open = false;
+    assert(w->slots <= AT_MPI_GRADIENTS);
+    for (uint32_t i = 0; i < w->slots; i++) open = open || at_mpi_is_open(w->calls, i);
+    for (uint32_t i = 0; i < w->parts.count; i++)
+        open = open || at_mpi_is_open(w->calls, AT_MPI_CALL_PART + i);
+    return open;
+}
+
 /* Behind a barrier there is one slot, elsewhere the other one is free. */
 static bool is_sending(const at_mpi_transport *w)
 {
     assert(w->slots >= 1);
-    return w->slots == 1 && at_mpi_is_open(w->calls, 0);
+    return w->slots == 1 && at_mpi_transport_is_reporting(w);
 }
 
 static bool take_order(void *self, at_order *order)
@@ -380,6 +392,38 @@ static size_t gradient_floats(const at_mpi_transport *w, const at_report *report
     return size / sizeof(float);
 }
 
+/* Without a gradient, a part is its first number. */
+static void send_part(at_mpi_transport *w, bool whole)
+{
+    at_slice     part = at_gradient_part(&w->parts, w->parts_sent);
+    const float *from = (const float *)(const void *)(w->report[0] + AT_REPORT_MESSAGE_HEAD);
+    assert(w->slots == 1);
+    at_mpi_send(w->calls, AT_MPI_CALL_PART + w->parts_sent, from + part.first,
+                whole ? part.count : 1, 0, AT_MPI_TAG_PART);
+    w->parts_sent++;
+}
+
+/* MPI sends only while it is called. A call that moves data takes long, because it copies them into
+ * the buffer of a socket or of shared memory; when that is full, computing goes on. */
+static void push(at_mpi_transport *w)
+{
+    at_ns since = at_clock_now(), before = since, now = since;
+    do {
+        before = now;
+        at_mpi_transport_poll(w);
+        now = at_clock_now();
+    } while (now - before > PUSH_MIN && now - since < PUSH_MAX && at_mpi_transport_is_reporting(w));
+}
+
+static void send_final(void *self, size_t from)
+{
+    at_mpi_transport *w = self;
+    while (w->parts_sent < w->parts.early &&
+           at_gradient_part(&w->parts, w->parts_sent).first >= from)
+        send_part(w, true);
+    push(w);
+}
+
 /* At most one report is outstanding. A worker that leaves does not wait: perhaps it is never
  * received. */
 static bool send_report(void *self, const at_report *report)
@@ -398,8 +442,11 @@ static bool send_report(void *self, const at_report *report)
                               w->report[report->slot] + AT_REPORT_MESSAGE_HEAD,
                               w->gradient[report->slot], w->residual);
     at_report_message_write(w->report[report->slot], &head);
+    while (w->parts_sent < w->parts.count) send_part(w, head.floats > 0);
+    w->parts_sent = 0;
+    size_t floats = head.floats > 0 && w->parts.count > 0 ? w->parts.front : head.floats;
     at_mpi_send(w->calls, report->slot, w->report[report->slot],
-                AT_REPORT_MESSAGE_HEAD / AT_MESSAGE_UNIT + head.floats, 0, AT_MPI_TAG_REPORT);
+                AT_REPORT_MESSAGE_HEAD / AT_MESSAGE_UNIT + floats, 0, AT_MPI_TAG_REPORT);
     w->reports++;
     w->samples = report->work.abandoned ? 0 : report->work.samples;
     w->noted_at = at_clock_now();
@@ -419,5 +466,6 @@ at_transport at_mpi_transport_of(at_mpi_transport *w)
                           .fetch = fetch,
                           .install = install,
                           .gradient = gradient,
-                          .send = send_report};
+                          .send = send_report,
+                          .final = w->parts.count > 0 ? send_final : NULL};
 }

@@ -10,6 +10,7 @@
 #include "message/message.h"
 #include "world/core/driver.h"
 #include "world/core/packings.h"
+#include "world/mpi/gradient_parts.h"
 #include "world/mpi/mpi_comm.h"
 #include "world/mpi/mpi_gossip.h"
 #include "world/process/backoff.h"
@@ -17,8 +18,8 @@
 
 enum { AT_MPI_GRADIENTS = 2, AT_MPI_BUFFERS = 4, AT_MPI_NO_BUFFER = -1 };
 
-/* Calls: the first ones are of reports, by slot. */
-enum { AT_MPI_CALL_MAIL = AT_MPI_GRADIENTS, AT_MPI_CALL_NOTE, AT_MPI_CALLS };
+/* Calls: the first ones are of reports, by slot; the last ones of parts of a gradient. */
+enum { AT_MPI_CALL_MAIL = AT_MPI_GRADIENTS, AT_MPI_CALL_NOTE, AT_MPI_CALL_PART };
 
 /* Mail that was received. */
 typedef struct at_mpi_buffer {
@@ -30,15 +31,17 @@ typedef struct at_mpi_buffer {
 
 typedef struct at_mpi_transport {
     const at_world_context
-                  *context; /* NULL: this rank cannot take part and only waits for the end */
-    at_node        id;
-    at_mpi_calls  *calls;
-    at_mpi_buffer  buffer[AT_MPI_BUFFERS];
-    int            buffers;
-    int            open, fresh, aside, installed; /* which buffer is what, or AT_MPI_NO_BUFFER */
-    size_t         mail_size;
-    unsigned char *report[AT_MPI_GRADIENTS]; /* head and gradient */
-    at_packings    packings;
+                     *context; /* NULL: this rank cannot take part and only waits for the end */
+    at_node           id;
+    at_mpi_calls     *calls;
+    at_mpi_buffer     buffer[AT_MPI_BUFFERS];
+    int               buffers;
+    int               open, fresh, aside, installed; /* which buffer is what, or AT_MPI_NO_BUFFER */
+    size_t            mail_size;
+    unsigned char    *report[AT_MPI_GRADIENTS]; /* head and gradient */
+    at_packings       packings;
+    at_gradient_parts parts;
+    uint32_t          parts_sent; /* of the round under way */
     /* With compression, what is computed with and computed; otherwise NULL, and messages are used.
      * Sparse models have parameters of their own, too, to which changes are applied. */
     float        *params, *gradient[AT_MPI_GRADIENTS];
@@ -83,6 +86,9 @@ void     at_mpi_transport_wait(void *transport, uint32_t heard, at_ns until);
 
 /* Sends a note; false while the previous one is still being sent. */
 bool at_mpi_transport_note(at_mpi_transport *transport, at_worker_note *note);
+
+/* True while a report, or a part of its gradient, has not been received. */
+bool at_mpi_transport_is_reporting(const at_mpi_transport *transport);
 
 /* The functions for at_driver. */
 at_transport at_mpi_transport_of(at_mpi_transport *transport);

@@ -64,6 +64,7 @@ static at_err reserve(at_mpi_transport *w, at_fail *fail)
     if (w->mail_size < AT_MPI_SMALL) w->mail_size = AT_MPI_SMALL;
     w->buffers = buffers_needed(context);
     w->slots = at_plan_has_one_slot(context->plan) ? 1 : AT_MPI_GRADIENTS;
+    w->parts = at_gradient_parts_of(context);
     size_t report_size = AT_REPORT_MESSAGE_HEAD + (p->gradient.size + 63) / 64 * 64;
     size_t likely = AT_REPORT_MESSAGE_HEAD + context->task->slot_likely * sizeof(float);
     bool   enough = reserve_vectors(w);
@@ -96,7 +97,7 @@ static at_err connect(at_mpi_transport *w, const at_launcher *launcher, at_fail 
     signal(SIGUSR1, SIG_IGN);
     signal(SIGUSR2, SIG_IGN);
     AT_TRY(at_mpi_start(launcher, fail));
-    w->calls = at_mpi_calls_new(AT_MPI_CALLS);
+    w->calls = at_mpi_calls_new(AT_MPI_CALL_PART + w->parts.count);
     if (!w->calls) return at_fail_memory(fail);
     at_listening_clock_now(&w->clock, at_clock_now());
     at_failure_detector_init(&w->hub, w->clock.listened, w->context ? w->context->plan->lease : 0);
@@ -158,13 +159,10 @@ static void work(at_mpi_transport *w, at_local_steps *local)
 static void depart(at_mpi_transport *w)
 {
     at_worker_note left = {.kind = AT_WORKER_NOTE_LEFT, .reports = w->reports};
-    bool           open = true;
     assert(w->calls && w->leaves);
-    while (open && !w->bye && !w->orphaned) {
-        open = false;
-        for (uint32_t i = 0; i < w->slots; i++) open = open || at_mpi_is_open(w->calls, i);
+    while (at_mpi_transport_is_reporting(w) && !w->bye && !w->orphaned) {
         at_mpi_transport_poll(w);
-        if (open) at_backoff_nap(&w->backoff, AT_NEVER);
+        at_backoff_nap(&w->backoff, AT_NEVER);
     }
     send_note(w, &left);
 }

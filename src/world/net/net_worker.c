@@ -172,7 +172,7 @@ static at_err take_welcome(worker *w, at_fail *fail)
     s->in_place = at_plan_reads_in_place(w->context->plan);
     if ((size_t)w->welcome.floats != s->spec.floats)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the hub has a model of another size");
-    AT_TRY(at_seat_link_memory(s, (uint32_t)w->welcome.slots, fail));
+    AT_TRY(at_seat_link_memory(s, fail));
     AT_TRY(at_packings_init(&w->packings, w->context, fail));
     AT_TRY(at_seat_link_pack(s, &w->packings, fail));
     if (!s->in_place) {

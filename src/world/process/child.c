@@ -144,9 +144,17 @@ bool at_child_hurry(pid_t pid)
     return set_policy(pid, SCHED_OTHER);
 }
 
+void at_child_lower(pid_t pid)
+{
+    assert(pid > 0);
+    set_policy(pid, SCHED_IDLE);
+}
+
+/* A process that dies still needs a core, which at idle priority it may not get for long. */
 void at_child_end(pid_t pid)
 {
     assert(pid > 0);
+    at_child_hurry(pid);
     kill(pid, SIGKILL);
     at_backoff  backoff = {0};
     const at_ns until = at_clock_now() + END_MAX;

@@ -30,6 +30,9 @@ void at_child_background(const char *name);
  * started at normal priority. */
 void at_child_idle(void);
 
+/* Lowers a child to idle priority. */
+void at_child_lower(pid_t pid);
+
 /* Raises a child back to normal priority; false when that is not permitted. */
 bool at_child_hurry(pid_t pid);
 

@@ -36,6 +36,7 @@ struct at_evaluator {
     at_ns          begun_at;   /* the pending evaluation, or the last one */
     at_ns          hasten_at;  /* when it gets normal priority; AT_NEVER: it has it */
     at_ns          restart_at; /* when to start a process; AT_NEVER: one runs or is given up */
+    bool           raised;     /* the process has normal priority for this one */
     bool           normal;     /* the process stays at normal priority: it cannot be raised */
     char           said[800];
 };
@@ -127,7 +128,6 @@ static int child_main(void *self, at_fail *fail)
         at_ns before = cpu_ns();
         score_params(e);
         s->cost_ns = cpu_ns() - before;
-        if (!e->normal) at_child_idle(); /* it may have been raised for this one */
         atomic_store(&s->answered, asked);
         at_bell_ring_loud(e->hub_bell, AT_BELL_ALL);
     }
@@ -219,6 +219,15 @@ void at_evaluator_begin(at_evaluator *e, const float *params, uint64_t step, at_
     at_bell_ring_loud(&e->shared->bell, AT_BELL_ALL);
 }
 
+/* The process does not do it itself: on a busy machine its answer would then come at idle priority,
+ * seconds later. */
+static void lower(at_evaluator *e)
+{
+    pid_t pid = at_evaluator_pid(e);
+    if (e->raised && pid > 0) at_child_lower(pid);
+    e->raised = false;
+}
+
 bool at_evaluator_take(at_evaluator *e, at_evaluation *evaluation)
 {
     assert(evaluation);
@@ -226,6 +235,7 @@ bool at_evaluator_take(at_evaluator *e, at_evaluation *evaluation)
     e->taken = atomic_load(&e->shared->answered);
     e->cost_ns = e->shared->cost_ns;
     e->hasten_at = AT_NEVER;
+    lower(e);
     at_supervisor_well(e->supervisor, 0);
     *evaluation = (at_evaluation){.step = e->step, .at = e->at, .score = e->shared->score};
     return true;
@@ -271,7 +281,9 @@ static void hasten(at_evaluator *e)
     pid_t pid = at_evaluator_pid(e);
     assert(at_evaluator_busy(e));
     e->hasten_at = AT_NEVER;
-    if (e->normal || (pid > 0 && at_child_hurry(pid))) return;
+    if (e->normal) return;
+    e->raised = pid > 0 && at_child_hurry(pid);
+    if (e->raised) return;
     e->normal = true;
     if (pid == 0) return; /* the next one will be */
     at_fail fail = {0};

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -17,8 +19,17 @@ static struct {
     atomic_bool      stop, child, save, continued, io;
     atomic_uint      joins;
     _Atomic at_ns    stop_at; /* of the first signal */
+    const char      *notice;  /* NULL: none */
+    size_t           notice_size;
     struct sigaction before[WATCHED];
 } state;
+
+static void say_notice(void)
+{
+    if (!state.notice) return;
+    ssize_t written = write(STDERR_FILENO, state.notice, state.notice_size);
+    (void)written; /* nobody reads it, which is no reason not to stop */
+}
 
 /* `timeout` and some batch systems send a signal to the process and to its group, which is one
  * request that arrives twice. */
@@ -29,6 +40,7 @@ static void on_stop(int number)
     if (!atomic_load(&state.stop)) {
         atomic_store(&state.stop_at, now);
         atomic_store(&state.stop, true);
+        say_notice();
     } else if (now - atomic_load(&state.stop_at) >= AGAIN_AFTER) {
         signal(number, SIG_DFL);
         raise(number); /* takes effect when the handler returns */
@@ -85,6 +97,13 @@ void at_signals_close(void)
         sigaction(watched[i], &after, NULL);
     }
     state.bell = NULL;
+}
+
+void at_signals_notice(const char *text)
+{
+    state.notice = NULL; /* a signal may come in between */
+    state.notice_size = text ? strlen(text) : 0;
+    state.notice = text;
 }
 
 bool at_signals_stop(void)

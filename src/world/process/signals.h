@@ -20,6 +20,10 @@ void at_signals_open(at_bell *bell);
  * still take half a second to end the program, so that it can write its result. */
 void at_signals_close(void);
 
+/* What the handler of the first SIGINT or SIGTERM writes to stderr at once, whatever the program is
+ * doing; NULL, as at the start: nothing. The text MUST stay valid. */
+void at_signals_notice(const char *text);
+
 /* True from the first SIGINT or SIGTERM on. */
 bool at_signals_stop(void);
 

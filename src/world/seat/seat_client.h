@@ -45,7 +45,8 @@ struct at_seat {
     uint32_t          arrivals;   /* messages of rounds */
     bool              has_params; /* the first have arrived */
     bool              reporting;  /* a report is being sent */
-    const at_packing *packs_params, *packs_gradient; /* NULL: sent as they are */
+    at_packings       packings;
+    const at_packing *packs_params, *packs_gradient; /* of `packings`; NULL: sent as they are */
     void             *packed_params, *packed_gradient;
     float            *residual; /* of packs_gradient */
     char              hub[AT_NET_LIST_SIZE];
@@ -117,10 +118,11 @@ at_err at_seat_hear(at_seat *seat, at_ns until, bool *interrupted, at_fail *fail
 /* Connects to a hub on another machine and greets it. AT_ERR_MISSING: there is none. */
 at_err at_seat_dial(at_seat *seat, const char *hub, at_fail *fail);
 
-/* Reserves the memory that a hub on this machine would share. */
-at_err at_seat_link_memory(at_seat *seat, uint32_t slots, at_fail *fail);
+/* Reserves the memory that a hub on this machine would share, for as many gradients as any hub may
+ * ask for: the one that comes back may ask for more than the one that was lost. */
+at_err at_seat_link_memory(at_seat *seat, at_fail *fail);
 
-/* Vectors are packed by --compress. `packings` is borrowed. */
+/* Vectors are packed by --compress; residuals begin at zero. */
 at_err at_seat_link_pack(at_seat *seat, const at_packings *packings, at_fail *fail);
 
 /* Moves bytes in both directions without waiting; a connection that has ended makes the seat
@@ -153,6 +155,7 @@ typedef struct at_seat_welcome {
     int         cut_after;
     const char *straggler, *scale;
     double      trace_scale;
+    const char *compress;
     json_t     *rules;
 } at_seat_welcome;
 

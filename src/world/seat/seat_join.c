@@ -117,13 +117,13 @@ at_err at_seat_welcome_read(json_t *json, at_seat_welcome *w, at_fail *fail)
     int failed = json_unpack(
         json,
         "{s:I, s:i, s:i, s:I, s:i, s:I, s:i, s:b, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, "
-        "s:F, s:I, s:I, s:o}",
+        "s:F, s:I, s:I, s:s, s:o}",
         "rank", &w->rank, "workers", &w->workers, "workers_max", &w->workers_max, "seed", &w->seed,
         "incarnation", &w->incarnation, "sequence", &w->sequence, "slots", &w->slots, "cut_after",
         &w->cut_after, "micro_batch", &w->micro, "sample_time", &w->sample_time, "round_ns",
         &w->round_ns, "rounds", &w->rounds, "spin", &w->spin, "floats", &w->floats, "base",
         &w->base, "straggler", &w->straggler, "scale", &w->scale, "trace_scale", &w->trace_scale,
-        "drawn", &w->drawn, "redrawn", &w->redrawn, "rules", &w->rules);
+        "drawn", &w->drawn, "redrawn", &w->redrawn, "compress", &w->compress, "rules", &w->rules);
     if (failed) return bad_welcome(fail);
     bool ok = w->rank >= 0 && w->rank < w->workers_max && w->workers >= 1 &&
               w->workers <= w->workers_max && w->workers_max <= AT_WORKERS_MAX && w->micro >= 1 &&
@@ -176,7 +176,7 @@ static at_err take_settings(at_seat *s, const at_seat_welcome *w, at_fail *fail)
 static at_err take_memory(at_seat *s, uint32_t slots, at_fail *fail)
 {
     size_t params, slot;
-    if (s->link) return at_seat_link_memory(s, slots, fail);
+    if (s->link) return at_seat_link_memory(s, fail);
     if (s->inbox.fds != AT_SEAT_FDS || !at_seat_params_size(s->spec.floats, &params) ||
         !at_seat_slot_size(s->spec.floats, slots, &slot))
         return bad_welcome(fail);
@@ -228,6 +228,17 @@ at_err at_seat_await_params(at_seat *s, at_fail *fail)
     return AT_OK;
 }
 
+/* Messages are compressed as the hub says. */
+static at_err take_packings(at_seat *s, const char *compress, at_fail *fail)
+{
+    at_packings packings;
+    at_compress how;
+    if (!s->link) return AT_OK;
+    if (at_compress_read(compress, &how, fail)) return bad_welcome(fail);
+    AT_TRY(at_spec_packings(&s->spec, how, &packings, fail));
+    return at_seat_link_pack(s, &packings, fail);
+}
+
 static at_err enter(at_seat *s, json_t *json, at_fail *fail)
 {
     at_seat_welcome w = {0};
@@ -235,6 +246,7 @@ static at_err enter(at_seat *s, json_t *json, at_fail *fail)
     if ((size_t)w.floats != s->spec.floats) return bad_welcome(fail);
     AT_TRY(take_settings(s, &w, fail));
     AT_TRY(take_memory(s, (uint32_t)w.slots, fail));
+    AT_TRY(take_packings(s, w.compress, fail));
     AT_TRY(new_copy(s, fail));
     at_seat_inbox_next(&s->inbox); /* `w` is a copy, but for texts that were used */
     s->stage = AT_SEAT_STAGE_SEATED;

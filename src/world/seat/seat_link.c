@@ -66,6 +66,8 @@ static at_err take_order(at_seat *s, const at_link_message *m, at_fail *fail)
     at_seat_slot    *slot = at_seat_slot_of(s);
     uint64_t         version = atomic_load(&at_seat_board_of(s)->version);
     AT_TRY(at_order_message_read(m->bytes, m->size, &message, fail));
+    if (message.order.leave) /* which is part of the news */
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message from the hub");
     AT_TRY(at_order_message_check(&message, INT32_MAX, version, fail));
     slot->order = message.order;
     atomic_fetch_add(&slot->order_lock, 2);
@@ -271,9 +273,13 @@ at_err at_seat_dial(at_seat *s, const char *hub, at_fail *fail)
 
 at_err at_seat_link_pack(at_seat *s, const at_packings *packings, at_fail *fail)
 {
-    assert(!s->packed_params && !s->packed_gradient);
-    s->packs_params = at_packing_used(&packings->params);
-    s->packs_gradient = at_packing_used(&packings->gradient);
+    free(s->packed_params); /* of an earlier seat, as the next ones */
+    free(s->packed_gradient);
+    free(s->residual);
+    s->packed_params = s->packed_gradient = s->residual = NULL;
+    s->packings = *packings;
+    s->packs_params = at_packing_used(&s->packings.params);
+    s->packs_gradient = at_packing_used(&s->packings.gradient);
     if (s->packs_params) s->packed_params = malloc(packings->params.size);
     if (s->packs_gradient) {
         s->packed_gradient = malloc(packings->gradient.size);
@@ -283,19 +289,20 @@ at_err at_seat_link_pack(at_seat *s, const at_packings *packings, at_fail *fail)
     return enough && (!s->packs_params || s->packed_params) ? AT_OK : at_fail_memory(fail);
 }
 
-at_err at_seat_link_memory(at_seat *s, uint32_t slots, at_fail *fail)
+at_err at_seat_link_memory(at_seat *s, at_fail *fail)
 {
     size_t params, slot, vector;
     if (!at_seat_params_size(s->spec.floats, &params) ||
-        !at_seat_slot_size(s->spec.floats, slots, &slot) ||
+        !at_seat_slot_size(s->spec.floats, AT_SEAT_GRADIENTS, &slot) ||
         !at_size_product(s->spec.floats, sizeof(float), &vector))
         return at_fail_memory(fail);
-    if (s->params_file.memory) return AT_OK; /* of an earlier seat */
-    AT_TRY(at_seat_file_private(params, &s->params_file, fail));
-    AT_TRY(at_seat_file_private(at_seat_bells_size(), &s->bells_file, fail));
-    AT_TRY(at_seat_file_private(slot, &s->slot_file, fail));
-    s->newest = at_seat_floats(&s->params_file);
-    if (s->in_place) return AT_OK; /* nothing arrives while the seat computes */
+    if (!s->params_file.memory) { /* else: of an earlier seat */
+        AT_TRY(at_seat_file_private(params, &s->params_file, fail));
+        AT_TRY(at_seat_file_private(at_seat_bells_size(), &s->bells_file, fail));
+        AT_TRY(at_seat_file_private(slot, &s->slot_file, fail));
+        s->newest = at_seat_floats(&s->params_file);
+    }
+    if (s->in_place || s->incoming) return AT_OK; /* in place: nothing arrives while it computes */
     AT_TRY(at_seat_file_private(vector, &s->incoming_file, fail));
     s->incoming = s->incoming_file.memory;
     return AT_OK;

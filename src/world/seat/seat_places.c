@@ -74,9 +74,10 @@ static json_t *welcome_for(const at_seat_world *w, at_node id)
     const at_plan          *plan = context->plan;
     const at_pace_options  *pace = context->pace_options;
     const at_seat_chair    *c = &w->chair[id - 1];
+    char                    compress[AT_COMPRESS_TEXT_SIZE];
     return json_pack(
         "{s:i, s:i, s:i, s:I, s:i, s:I, s:i, s:b, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, "
-        "s:f, s:I, s:I, s:o}",
+        "s:f, s:I, s:I, s:s, s:o}",
         "rank", (int)id - 1, "workers", (int)plan->workers, "workers_max", (int)plan->workers_max,
         "seed", (json_int_t)context->seed, "incarnation", (int)c->incarnation, "sequence",
         (json_int_t)w->host.hub->member[id - 1].sequence, "slots", (int)w->slots, "cut_after",
@@ -85,7 +86,8 @@ static json_t *welcome_for(const at_seat_world *w, at_node id)
         (json_int_t)pace->rounds_per_epoch, "spin", (json_int_t)w->seat_spin_ns, "floats",
         (json_int_t)w->floats, "base", (json_int_t)w->seats->base, "straggler", pace->model,
         "scale", pace->scale, "trace_scale", pace->trace_scale, "drawn", (json_int_t)c->drawn,
-        "redrawn", (json_int_t)w->host.hub->member[id - 1].redrawn, "rules", rules_of(plan));
+        "redrawn", (json_int_t)w->host.hub->member[id - 1].redrawn, "compress",
+        at_compress_text(context->compress, compress), "rules", rules_of(plan));
 }
 
 static at_err send_welcome(const at_seat_world *w, at_node id, at_guest *g, at_fail *fail)
@@ -238,14 +240,17 @@ void at_seat_place_guests(at_seat_world *w)
     }
 }
 
-static const char *why_evicted(const at_seat_chair *c)
+static const char *why_evicted(const at_seat_world *w, at_node id)
 {
-    return c->nonsense ? "evicted after a bad report" : "evicted, its lease expired";
+    return w->chair[id - 1].nonsense ? "evicted after a bad report"
+                                     : at_hub_evicted_text(w->host.hub, id);
 }
 
-static const char *why_gone(const at_seat_chair *c)
+static const char *why_gone(const at_seat_world *w, at_node id)
 {
-    return c->evicted ? why_evicted(c) : c->guest->why[0] ? c->guest->why : "lost its connection";
+    const at_seat_chair *c = &w->chair[id - 1];
+    if (c->evicted) return why_evicted(w, id);
+    return c->guest->why[0] ? c->guest->why : "lost its connection";
 }
 
 /* ---- leaving --------------------------------------------------------------------------------- */
@@ -264,7 +269,7 @@ void at_seat_part_ways(at_seat_world *w)
         if (w->seats->spec.at_workers) at_seat_hub_poll(w->seats); /* its last parameters */
         if (left && c->child >= 0) w->left[c->child] = true;
         if (left && w->host.finished == false) at_seat_read_scores(w, id);
-        if (c->guest) tell_lost(w, id, false, left, left ? "left" : why_gone(c));
+        if (c->guest) tell_lost(w, id, false, left, left ? "left" : why_gone(w, id));
     }
 }
 
@@ -300,7 +305,7 @@ static void bury(at_seat_world *w, const at_seat_end *end)
         sat = true;
         at_seat_read_reports(w, id);
         at_seat_read_scores(w, id);
-        tell_lost(w, id, returns && mine, end->well, c->evicted ? why_evicted(c) : end->text);
+        tell_lost(w, id, returns && mine, end->well, c->evicted ? why_evicted(w, id) : end->text);
     }
     if (!sat && !returns && !w->host.finished && is_free(w, end->rank + 1))
         tell_lost(w, end->rank + 1, false, end->well, end->text);

@@ -119,6 +119,7 @@ static void deliver(at_seat_world *w, at_node id, const at_report *report)
     } else {
         at_host_count_shared(&w->host, id, &report->work);
     }
+    if (!c->reported && event.now - c->joined > w->first_ns) w->first_ns = event.now - c->joined;
     c->reported = true;
     c->grace = 0;
     if (c->child >= 0) at_seat_children_well(w->seats->children, (uint32_t)c->child);

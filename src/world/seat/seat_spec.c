@@ -283,6 +283,20 @@ at_err at_spec_read(const json_t *json, at_spec *spec, at_fail *fail)
     return err;
 }
 
+/* ---- messages -------------------------------------------------------------------------------- */
+
+at_err at_spec_packings(const at_spec *spec, at_compress compress, at_packings *packings,
+                        at_fail *fail)
+{
+    at_compress none = {.kind = AT_COMPRESS_NONE};
+    /* Seats that update themselves get mean gradients instead of parameters. What these lack would
+     * be missing for ever, since nobody keeps a residual of them. */
+    at_compress down = spec->at_workers ? none : compress;
+    assert(spec->trained <= spec->floats);
+    return at_packings_of(packings, down, compress, spec->floats, spec->floats - spec->trained,
+                          fail);
+}
+
 /* ---- comparing ------------------------------------------------------------------------------- */
 
 static at_err differs(at_fail *fail, const char *what)

@@ -12,6 +12,7 @@
 #include "learn/net/group.h"
 #include "learn/net/model.h"
 #include "learn/optim/torch_update.h"
+#include "world/core/packings.h"
 
 enum { AT_SPEC_TENSORS_MAX = 4096, AT_SPEC_MODEL_SIZE = 64 };
 
@@ -38,6 +39,10 @@ at_err  at_spec_read(const json_t *json, at_spec *spec, at_fail *fail);
 
 /* AT_ERR_USAGE with the first difference when seats with these specs cannot train together. */
 at_err at_spec_compare(const at_spec *first, const at_spec *other, at_fail *fail);
+
+/* How its vectors are sent with --compress. AT_ERR_USAGE when they are too large. */
+at_err at_spec_packings(const at_spec *spec, at_compress compress, at_packings *packings,
+                        at_fail *fail);
 
 /* The optimizer of that name ("adamw"), AT_TORCH_COUNT when there is none, and the numbers of a
  * group as the hub's update takes them. */

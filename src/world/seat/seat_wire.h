@@ -40,7 +40,7 @@
 #include "step/rules/rule.h"
 
 enum {
-    AT_SEAT_PROTOCOL = 4, /* increases with every change of a message */
+    AT_SEAT_PROTOCOL = 5, /* increases with every change of a message */
     AT_SEAT_DIGEST = 32,
     AT_SEAT_NONCE = 16,
     AT_SEAT_FDS = 3,             /* of a WELCOME: parameters, bells, seat */

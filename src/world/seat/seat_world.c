@@ -163,6 +163,14 @@ static bool is_late(const at_hub *hub, at_ns now)
     return over || hub->end != AT_END_RUNNING;
 }
 
+/* How long one of our own workers, which have loaded their data, may take for its first report; as
+ * others have shown, once one of them has. */
+static at_ns first_patience(const at_seat_world *w)
+{
+    at_ns shown = AT_SEC(10) + 10 * w->first_ns;
+    return w->first_ns > 0 && shown < GRACE ? shown : GRACE;
+}
+
 /* The lease waits for seats that have not reported yet (programs load and compile) until the run
  * should end, and for those that do something else, and for a while after that. */
 static bool lease_waits(at_seat_world *w, at_ns now)
@@ -172,7 +180,7 @@ static bool lease_waits(at_seat_world *w, at_ns now)
         at_seat_chair *c = &w->chair[i];
         if (!c->guest) continue;
         if (atomic_load(&at_seat_chair_slot(c)->aside)) c->grace = now + GRACE;
-        bool loads = !w->seats->job || now - c->joined < GRACE; /* ours have loaded their data */
+        bool loads = !w->seats->job || now - c->joined < first_patience(w);
         bool begins = !c->reported && loads && !late;
         waits = waits || begins || now < c->grace;
     }
@@ -383,7 +391,10 @@ static at_err prepare(at_seat_world *w, at_fail *fail)
     w->spin_ns = idle_cores ? SPIN : 0;
     w->seat_spin_ns = few ? SEAT_SPIN / (own_cores ? 1 : 2) : 0;
     AT_TRY(open_params(w, fail));
-    AT_TRY(at_packings_init(&w->packings, context, fail));
+    if (w->seats->job)
+        AT_TRY(at_packings_init(&w->packings, context, fail));
+    else
+        AT_TRY(at_spec_packings(&w->seats->spec, context->compress, &w->packings, fail));
     w->packed_version = AT_VERSION_NONE;
     bool packs = at_packing_used(&w->packings.params) != NULL;
     w->packed = packs ? malloc(w->packings.params.size) : NULL;
@@ -508,6 +519,10 @@ static at_err check(const at_world_context *context, at_fail *fail)
                            "--work %s does not work with programs that have their own loop: they "
                            "report gradients",
                            context->plan->work->rule.name);
+    if (context->compress.kind != AT_COMPRESS_NONE && context->seats->net_fd < 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use `anytime hub --listen`",
+                           "--compress is for messages between machines, and shared memory has "
+                           "none");
     if (workers <= AT_BELL_RINGS_MAX) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate`",
                        "%u workers are too many for one machine (at most %d)", workers,
@@ -518,6 +533,7 @@ const at_world at_world_seat = {.name = "seat",
                                 .called = "`anytime run`",
                                 .runs_programs = true,
                                 .admits_workers = true,
+                                .sends_vectors = true,
                                 .has_hub = true,
                                 .check = check,
                                 .workers_here = at_seat_world_workers_here,

@@ -43,6 +43,7 @@ typedef struct at_seat_world {
     uint32_t                cast_mask;
     at_ns    spin_ns, seat_spin_ns; /* of the hub and of its seats, before sleeping */
     at_ns    round_ns;              /* of the seats, smoothed */
+    at_ns    first_ns;              /* longest from taking a seat to the first report; 0: none */
     int      core;                  /* shared with the only seat; -1: not shared */
     bool     stopping, in_place;
     at_node  asked_id; /* seat that was asked for its parameters; 0: none */

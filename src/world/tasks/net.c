@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
+#include "learn/net/net.h"
 #include "learn/sparse/auc.h"
 #include "model_io/safetensors.h"
 #include "world/tasks/tasks.h"
@@ -22,6 +23,7 @@ typedef struct net_task {
     at_feed            *feed;
     at_shape            shape;
     uint32_t            score_rows; /* test samples evaluated at a time */
+    char               *net_text;   /* if the model is a file */
     at_model           *model; /* equipped by open in each process; the hub only uses its sizes */
     at_param_range     *ranges;
     size_t              ranges_count;
@@ -135,6 +137,12 @@ static double gradient(void *self, float *g, bool first, at_point point, const a
                : at_model_gradient(t->model, g, point.params, rows.x, rows.labels, draw->count);
 }
 
+static void watch(void *self, at_gradient_watch watch)
+{
+    net_task *t = self;
+    at_model_watch(t->model, watch);
+}
+
 static void score(void *self, at_score *sum, const float *params, uint64_t first, uint64_t count)
 {
     net_task *t = self;
@@ -197,6 +205,7 @@ static void free_task(void *self)
     if (!t) return;
     close_task(t);
     at_model_free(t->model);
+    free(t->net_text);
     free(t->ranges);
     at_feed_free(t->feed);
     free(t);
@@ -224,6 +233,16 @@ at_shape at_task_shape(at_image_shape image, uint32_t classes)
                       .width = image.width};
 }
 
+/* The text of a file is kept with the weights, so that they can be used without it. */
+static at_err read_net(net_task *t, at_fail *fail)
+{
+    const char *name = t->options.model, *end = strrchr(name, '.');
+    if (!end || strcmp(end, ".net") != 0) return AT_OK;
+    if (!t->options.net_text) return at_net_text_find(name, &t->net_text, fail);
+    t->net_text = strdup(t->options.net_text);
+    return t->net_text ? AT_OK : at_fail_memory(fail);
+}
+
 static at_err load(net_task *t, at_fail *fail)
 {
     assert(!t->feed);
@@ -232,7 +251,9 @@ static at_err load(net_task *t, at_fail *fail)
     AT_TRY(at_feed_new(&o->feed, &t->feed, fail));
     t->shape = at_task_shape(at_feed_shape(t->feed), at_feed_classes(t->feed));
     if (t->shape.classes == 0 && o->real_model) o->model = o->real_model;
-    AT_TRY(at_model_plan(o->model, t->shape, o->engine, o->micro_batch, &t->model, fail));
+    AT_TRY(read_net(t, fail));
+    AT_TRY(at_model_plan_text(o->model, t->net_text, t->shape, o->engine, o->micro_batch, &t->model,
+                              fail));
     at_model_smooth_labels(t->model, o->smoothing);
     size_t widest = at_model_widest(t->model), rows = SCORE_FLOATS_MAX / widest;
     t->score_rows = rows > SCORE_ROWS_MAX ? SCORE_ROWS_MAX : rows < 1 ? 1 : (uint32_t)rows;
@@ -268,6 +289,7 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
                       .net = t->model,
                       .sample_form = at_feed_form(t->feed),
                       .prep = at_feed_steps(t->feed),
+                      .net_text = t->net_text,
                       .inputs = at_feed_inputs(t->feed),
                       .prep_fitted = at_feed_prep(t->feed),
                       .params = at_model_floats(t->model),
@@ -293,6 +315,7 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
                       .open = open_task,
                       .engine = engine,
                       .gradient = gradient,
+                      .watch = watch,
                       .score = score,
                       .predict = predict,
                       .to_plain = to_plain,

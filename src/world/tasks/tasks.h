@@ -17,6 +17,7 @@
 
 typedef struct at_task_net_options {
     const char     *model;
+    const char     *net_text;   /* of the file `model`, if it was kept; NULL: it is read */
     const char     *real_model; /* instead of `model` if labels are real; NULL: they may not be */
     at_feed_options feed;       /* source of the samples */
     at_engine       engine;

@@ -11,7 +11,7 @@
 #include "record/log/eventlog.h"
 #include "record/runinfo.h"
 
-enum { WORKERS_MAX = 4096 }; /* more workers only cost memory */
+enum { WORKERS_MAX = 64 }; /* more workers only cost memory */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

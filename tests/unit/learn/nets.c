@@ -156,6 +156,44 @@ static void a_model_allocated_for_scoring_scores_the_same(void **state)
     }
 }
 
+/* What a watcher has seen: each number when it was said to be final. */
+typedef struct witness {
+    const float *gradient;
+    float       *seen;
+    size_t       from, told;
+} witness;
+
+static void on_final(void *self, size_t from)
+{
+    witness *w = self;
+    assert_true(from <= w->from);
+    memcpy(w->seen + from, w->gradient + from, (w->from - from) * sizeof *w->seen);
+    w->from = from;
+    w->told++;
+}
+
+static void what_is_said_to_be_final_does_not_change_any_more(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < TEXTS; t++) {
+        fixture f = net_new(texts[t], small, AT_ENGINE_FAST, 6);
+        size_t  trained = at_model_trained(f.model);
+        witness w = {.gradient = f.g, .seen = floats(f.params), .from = trained};
+        at_model_gradient_set(f.model, f.g, f.w, f.x, f.labels, 6);
+        at_model_watch(f.model, (at_gradient_watch){&w, on_final});
+        at_model_gradient(f.model, f.g, f.w, f.x, f.labels, 6); /* adds */
+        assert_int_equal(w.from, 0);
+        assert_true(w.told >= 2);
+        assert_memory_equal(w.seen, f.g, trained * sizeof *w.seen);
+        w.from = trained;
+        at_model_gradient_set(f.model, f.g, f.w, f.x, f.labels, 6);
+        assert_int_equal(w.from, 0);
+        assert_memory_equal(w.seen, f.g, trained * sizeof *w.seen);
+        free(w.seen);
+        fixture_free(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +203,7 @@ int main(void)
         cmocka_unit_test(bits_do_not_depend_on_earlier_micro_batch_sizes),
         cmocka_unit_test(installed_parameters_are_used),
         cmocka_unit_test(a_model_allocated_for_scoring_scores_the_same),
+        cmocka_unit_test(what_is_said_to_be_final_does_not_change_any_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,6 +133,43 @@ static void nearest_misses_the_deadline_by_a_quarter_micro_batch_after_by_half(v
     assert_true(after.late == after.distance); /* never early */
 }
 
+static void without_a_deadline_the_last_micro_batch_is_known_when_it_begins(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 40; n++)
+        for (uint32_t m = 1; m <= n; m++) {
+            at_cut cut = begin(n, AT_NEVER, m, false);
+            for (uint32_t samples; (samples = at_cut_next(&cut, 0)) > 0;) {
+                bool last = at_cut_is_last(&cut, samples, 0);
+                at_cut_done(&cut, samples, AT_MS(1));
+                assert_int_equal(last, at_cut_next(&cut, 0) == 0);
+            }
+        }
+}
+
+/* At a speed that is known, one of 10 ms that begins at 0. */
+static bool is_last_before(double deadline_ms, bool after)
+{
+    at_cut cut = begin(1000, AT_MS(deadline_ms), 10, after);
+    cut.sample_ns = 1e6;
+    return at_cut_is_last(&cut, 10, 0);
+}
+
+static void with_a_deadline_it_is_expected_with_a_quarter_to_spare(void **state)
+{
+    (void)state;
+    assert_true(is_last_before(6, false));
+    assert_true(is_last_before(12, false));
+    assert_false(is_last_before(13, false)); /* if it takes 7.5 ms, another one follows */
+    assert_true(is_last_before(7, true));
+    assert_false(is_last_before(8, true));
+    at_cut cut = begin(1000, AT_MS(1), 10, false); /* nothing is known about the speed */
+    assert_false(at_cut_is_last(&cut, 10, 0));
+    assert_true(at_cut_is_last(&cut, 10, AT_MS(1)));
+    cut = begin(10, AT_MS(1000), 10, false); /* the cap is reached */
+    assert_true(at_cut_is_last(&cut, 10, 0));
+}
+
 /* Programs with batches of their own, as their loaders give them. */
 static void a_round_of_own_batches_ends_before_another_would_pass_it(void **state)
 {
@@ -161,6 +198,8 @@ int main(void)
         cmocka_unit_test(the_cap_ends_a_round_with_a_smaller_micro_batch),
         cmocka_unit_test(what_was_learnt_about_speed_is_kept_and_follows_changes),
         cmocka_unit_test(nearest_misses_the_deadline_by_a_quarter_micro_batch_after_by_half),
+        cmocka_unit_test(without_a_deadline_the_last_micro_batch_is_known_when_it_begins),
+        cmocka_unit_test(with_a_deadline_it_is_expected_with_a_quarter_to_spare),
         cmocka_unit_test(a_round_of_own_batches_ends_before_another_would_pass_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,7 @@ static void quorum_takes_who_comes_within_the_grace(void **state)
          "[   0] hub > set lease timer to 60000\n"
          "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
          "[   0] hub > order worker 3: round 0 on version 0, 32 samples\n"
+         "[  32] hub > set lease timer to 10352\n"
          "[  32] hub > set period timer to 52\n"
          "[  52] hub > apply step 1: worker 1 (32), worker 2 (32), 64 samples\n"
          "[  52] hub > order worker 1: round 1 on version 1, 32 samples\n"

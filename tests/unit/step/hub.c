@@ -186,6 +186,7 @@ static void the_hub_waits_for_a_replacement_without_spinning(void **state)
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
          "[   0] hub > set notice timer to 2000\n"
          "[   0] hub > set lease timer to 60000\n"
+         "[  32] hub > set lease timer to 10352\n"
          "[  32] hub > apply step 1: worker 1 (32), 32 samples\n"
          "[  32] hub > order worker 1: round 1 on version 1, 32 samples\n"
          "[  32] hub > set lease timer to 3352\n"
@@ -269,6 +270,71 @@ static void workers_that_all_compute_on_old_parameters_start_over(void **state)
          "[  96] world > worker 1 is gone, drew 96\n"
          "[  96] world > worker 2 is gone, drew 96\n"
          "[  96] hub > finish: steps\n");
+}
+
+/* The hub cannot know why; it cannot wait for such a worker for ever either. */
+static void a_worker_that_never_uses_what_it_is_sent_is_evicted(void **state)
+{
+    (void)state;
+    stage *s = set(fmb(1, 2));
+    s->lags_until = AT_MS(290);
+    s->actor[1].back_after = AT_MS(10);
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
+         "[  32] hub > apply step 1: worker 1 (32), 32 samples\n"
+         "[  32] hub > order worker 1: round 1 on version 1, 32 samples\n"
+         "[  64] hub > drop 32 samples of worker 1: stale\n"
+         "[  64] hub > order worker 1: round 2 on version 1, 32 samples\n"
+         "[  96] hub > drop 32 samples of worker 1: stale\n"
+         "[  96] hub > order worker 1: round 3 on version 1, 32 samples\n"
+         "[ 128] hub > drop 32 samples of worker 1: stale\n"
+         "[ 128] hub > order worker 1: round 4 on version 1, 32 samples\n"
+         "[ 160] hub > drop 32 samples of worker 1: stale\n"
+         "[ 160] hub > order worker 1: round 5 on version 1, 32 samples\n"
+         "[ 192] hub > drop 32 samples of worker 1: stale\n"
+         "[ 192] hub > order worker 1: round 6 on version 1, 32 samples\n"
+         "[ 224] hub > drop 32 samples of worker 1: stale\n"
+         "[ 224] hub > order worker 1: round 7 on version 1, 32 samples\n"
+         "[ 256] hub > drop 32 samples of worker 1: stale\n"
+         "[ 256] hub > order worker 1: round 8 on version 1, 32 samples\n"
+         "[ 288] hub > drop 32 samples of worker 1: stale\n"
+         "[ 288] hub > evict worker 1\n"
+         "[ 288] world > worker 1 is gone, drew 288, will be replaced\n"
+         "[ 298] world > worker 1 joins, incarnation 2\n"
+         "[ 298] hub > order worker 1: round 8 on version 1, 32 samples\n"
+         "[ 330] hub > apply step 2: worker 1 (32), 32 samples\n"
+         "[ 330] hub > leave, worker 1\n"
+         "[ 330] world > worker 1 is gone, drew 320\n"
+         "[ 330] hub > finish: steps\n");
+}
+
+/* The first lease is long. It must not last when somebody has shown how long a round takes. */
+static void a_worker_that_freezes_in_its_first_round_does_not_have_the_first_lease(void **state)
+{
+    (void)state;
+    stage *s = set(fmb(2, 1));
+    transcript_.timers = true;
+    stage_freeze(s, AT_MS(10), 2, AT_NEVER);
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
+         "[   0] hub > set notice timer to 2000\n"
+         "[   0] hub > set lease timer to 60000\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
+         "[  32] hub > set lease timer to 10352\n"
+         "[2000] hub > notice: step 1 waits for worker 2 for 2000 ms\n"
+         "[2000] hub > set notice timer to 4000\n"
+         "[4000] hub > notice: step 1 waits for worker 2 for 4000 ms\n"
+         "[4000] hub > set notice timer to 8000\n"
+         "[8000] hub > notice: step 1 waits for worker 2 for 8000 ms\n"
+         "[8000] hub > set notice timer to 16000\n"
+         "[10352] hub > evict worker 2\n"
+         "[10352] hub > cancel lease timer\n"
+         "[10352] world > worker 2 is gone, drew 32\n"
+         "[10352] hub > drop 32 samples of worker 2: lost\n"
+         "[10352] hub > apply step 1: worker 1 (32), 32 samples\n"
+         "[10352] hub > leave, worker 1\n"
+         "[10352] hub > set notice timer to 12448\n"
+         "[10352] hub > set lease timer to 13672\n"
+         "[10352] world > worker 1 is gone, drew 32\n"
+         "[10352] hub > finish: steps\n");
 }
 
 static void amb_gives_all_workers_the_same_time(void **state)
@@ -388,6 +454,8 @@ int main(void)
         cmocka_unit_test(duplicate_reports_count_once),
         cmocka_unit_test(a_report_of_a_dead_incarnation_is_ignored),
         cmocka_unit_test(workers_that_all_compute_on_old_parameters_start_over),
+        cmocka_unit_test(a_worker_that_never_uses_what_it_is_sent_is_evicted),
+        cmocka_unit_test(a_worker_that_freezes_in_its_first_round_does_not_have_the_first_lease),
         cmocka_unit_test(amb_gives_all_workers_the_same_time),
         cmocka_unit_test(amb_without_a_time_limit_starts_by_samples_and_finds_it),
         cmocka_unit_test(two_workers_share_the_common_samples_of_a_step),

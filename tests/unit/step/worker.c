@@ -385,6 +385,34 @@ static void a_round_put_back_to_its_sleep_goes_the_same_way_again(void **state)
     assert_int_equal(machine->micro, 1);
 }
 
+static void a_decided_end_holds_even_if_time_is_left_but_not_for_the_next_round(void **state)
+{
+    (void)state;
+    sit_down(NULL, NULL);
+    order(0, (at_order){.round = 7, .samples_max = 400, .time_limit = AT_MS(27)});
+    happens(0, AT_WORKER_AWAKE);
+    assert_false(at_worker_decide_end(&fixture_.worker));
+    done(10, 10);
+    assert_false(at_worker_decide_end(&fixture_.worker)); /* 7.5 ms would leave time for another */
+    done(20, 10);
+    assert_true(at_worker_decide_end(&fixture_.worker));
+    done(21, 1); /* much faster than expected */
+    happens(21, AT_WORKER_SENT);
+    order(30, (at_order){.round = 8});
+    round_of_two(30);
+    expect(AT_WORKER_SENDING, "[   0] 2 > install\n"
+                              "[   0] 2 > compute round 7: 400 samples until 27\n"
+                              "[   0] 2 > compute 8 samples\n"
+                              "[  10] 2 > compute 8 samples\n"
+                              "[  20] 2 > compute 8 samples\n"
+                              "[  21] 2 > send 1: 24 samples of version 0, slot 1\n"
+                              "[  30] 2 > install\n"
+                              "[  30] 2 > compute round 8: 16 samples\n"
+                              "[  30] 2 > compute 8 samples\n"
+                              "[  38] 2 > compute 8 samples\n"
+                              "[  46] 2 > send 2: 16 samples of version 0, slot 0\n");
+}
+
 static void a_round_may_have_another_size_than_ordered(void **state)
 {
     (void)state;
@@ -434,6 +462,7 @@ int main(void)
         cmocka_unit_test(abandon_voids_the_computation_and_reports_it),
         cmocka_unit_test(refresh_installs_between_two_micro_batches_but_not_when_it_leaves),
         cmocka_unit_test(a_round_put_back_to_its_sleep_goes_the_same_way_again),
+        cmocka_unit_test(a_decided_end_holds_even_if_time_is_left_but_not_for_the_next_round),
         cmocka_unit_test(a_round_may_have_another_size_than_ordered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -617,6 +617,111 @@ static void an_order_behind_a_barrier_overtakes_parameters_on_their_way(void **s
     at_clock_use(NULL);
 }
 
+/* ---- gradients that are sent while they are computed ---------------------------------------- */
+
+enum { FLOATS = 60, TRAINED = 50, LAYER = 10 };
+
+/* A model of five layers and some statistics. */
+typedef struct early_fixture {
+    fixture           fixture; /* first: the transport's self */
+    at_task           task;
+    at_gradient_watch watch;
+    float             gradient[FLOATS];
+    size_t            told[64];
+    uint32_t          tellings;
+    int               bad; /* place that becomes infinite in the last micro-batch; -1: none */
+} early_fixture;
+
+static early_fixture early_;
+
+static void watch_early(void *self, at_gradient_watch watch)
+{
+    ((early_fixture *)self)->watch = watch;
+}
+
+/* Overwrites or adds ones, layer by layer from the last one. */
+static double gradient_early(void *self, float *g, bool first, at_point point, const at_draw *draw)
+{
+    early_fixture *e = self;
+    (void)point;
+    for (size_t from = TRAINED; from > 0;) {
+        from -= LAYER;
+        for (size_t i = from; i < from + LAYER; i++) {
+            g[i] = (first ? 0 : g[i]) + (float)draw->count;
+            if (e->watch.final && (int)i == e->bad) g[i] = INFINITY;
+        }
+        if (e->watch.final) e->watch.final(e->watch.self, from);
+    }
+    for (size_t i = TRAINED; i < FLOATS; i++) g[i] = (int)i == e->bad ? NAN : 1;
+    return draw->count;
+}
+
+static float *slot_early(void *self, uint32_t slot)
+{
+    (void)slot;
+    return ((early_fixture *)self)->gradient;
+}
+
+/* What is told was final: the sums of all micro-batches of the round. */
+static void final_early(void *self, size_t from)
+{
+    early_fixture *e = self;
+    assert_true(e->tellings < sizeof e->told / sizeof *e->told);
+    e->told[e->tellings++] = from;
+    for (size_t i = from; i < TRAINED && e->bad < 0; i++)
+        assert_true(e->gradient[i] == (float)BATCH);
+}
+
+static void leave_after_report(void *self, uint32_t before, at_ns until)
+{
+    early_fixture *e = self;
+    (void)before;
+    (void)until;
+    if (e->fixture.reports > 0) e->fixture.leaves = true;
+}
+
+/* A round of all micro-batches with this bad number; returns the report. */
+static const at_report *run_early(int bad)
+{
+    early_fixture *e = &early_;
+    memset(e, 0, sizeof *e);
+    sit_down(&e->fixture, "fmb", NULL);
+    e->bad = bad;
+    e->task = (at_task){.self = e,
+                        .params = FLOATS,
+                        .trained = TRAINED,
+                        .gradient = gradient_early,
+                        .watch = watch_early};
+    e->fixture.context.task = &e->task;
+    e->fixture.driver.options.transport.gradient = slot_early;
+    e->fixture.driver.options.transport.final = final_early;
+    e->fixture.driver.options.transport.wait = leave_after_report;
+    order(&e->fixture, (at_order){.round = 0});
+    at_driver_run(&e->fixture.driver, NULL);
+    assert_int_equal(e->fixture.reports, 1);
+    assert_null(e->watch.final);
+    stand_up(&e->fixture);
+    return &e->fixture.report[0];
+}
+
+static void what_is_final_of_the_last_micro_batch_is_told_layer_by_layer(void **state)
+{
+    (void)state;
+    const at_report *report = run_early(-1);
+    assert_int_equal(report->work.samples, BATCH);
+    assert_int_equal(report->work.nonfinite, 0);
+    assert_int_equal(early_.tellings, TRAINED / LAYER);
+    for (uint32_t i = 0; i < early_.tellings; i++)
+        assert_int_equal(early_.told[i], TRAINED - (i + 1) * LAYER);
+}
+
+static void a_number_that_is_not_finite_is_found_before_it_is_sent(void **state)
+{
+    (void)state;
+    for (int bad = 0; bad < FLOATS; bad += 7)
+        assert_int_equal(run_early(bad)->work.nonfinite, bad + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -638,6 +743,8 @@ int main(void)
         cmocka_unit_test(a_micro_batch_that_is_never_computed_was_not_drawn),
         cmocka_unit_test(an_abandoned_round_ends_without_asking),
         cmocka_unit_test(an_order_behind_a_barrier_overtakes_parameters_on_their_way),
+        cmocka_unit_test(what_is_final_of_the_last_micro_batch_is_told_layer_by_layer),
+        cmocka_unit_test(a_number_that_is_not_finite_is_found_before_it_is_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "fake_mpi.h"
 #include "world/mpi/mpi_ranks.h"
 
 enum { CALLS_MAX = 64, RANKS = 4, ME = 0 };
@@ -31,64 +32,20 @@ struct at_mpi_calls {
 
 static void *collected;
 
+/* Collective calls in the order in which they were started: the first float of a sum, or -1. */
+static long collective[64];
+static int  collectives;
+
 at_mpi_calls *at_mpi_calls_new(uint32_t count)
 {
     assert_true(count <= CALLS_MAX);
     return calloc(1, sizeof(at_mpi_calls));
 }
 
-void at_mpi_calls_free(at_mpi_calls *calls)
-{
-    free(calls);
-}
-
-bool at_mpi_calls_end(at_mpi_calls *calls)
-{
-    (void)calls;
-    return true;
-}
-
 at_err at_mpi_calls_check(const at_mpi_calls *calls, at_fail *fail)
 {
     if (calls->fail.err) *fail = calls->fail;
     return calls->fail.err;
-}
-
-at_err at_mpi_check(int code, const char *call, at_fail *fail)
-{
-    return code == 0 ? AT_OK : at_fail_set(fail, AT_ERR_FAILED, NULL, "MPI failed in %s", call);
-}
-
-at_err at_mpi_start(const at_launcher *launcher, at_fail *fail)
-{
-    (void)launcher;
-    (void)fail;
-    return AT_OK;
-}
-
-bool at_mpi_is_started(void)
-{
-    return true;
-}
-
-void at_mpi_finish(void)
-{
-}
-
-void at_mpi_abort(int code)
-{
-    fail_msg("aborted with %d", code);
-}
-
-void at_mpi_host(char name[AT_HOST_NAME_SIZE])
-{
-    snprintf(name, AT_HOST_NAME_SIZE, "here");
-}
-
-void *at_mpi_alloc(size_t size, size_t likely)
-{
-    (void)likely;
-    return malloc(size);
 }
 
 /* What is sent is never received. */
@@ -121,6 +78,7 @@ void at_mpi_gather_all(at_mpi_calls *calls, uint32_t call, const void *mine, voi
     (void)calls;
     (void)call;
     collected = all;
+    if (collectives < 64) collective[collectives++] = -1;
     for (uint32_t i = 0; i < RANKS; i++)
         memcpy((unsigned char *)all + i * units * AT_MESSAGE_UNIT, mine, units * AT_MESSAGE_UNIT);
     if (faulty < RANKS) ((unsigned char *)all)[faulty * units * AT_MESSAGE_UNIT] ^= 1;
@@ -130,8 +88,8 @@ void at_mpi_sum_all(at_mpi_calls *calls, uint32_t call, float *floats, size_t co
 {
     (void)calls;
     (void)call;
-    (void)floats;
-    (void)count;
+    assert_true(count >= 1);
+    if (collectives < 64) collective[collectives++] = (long)floats[0];
 }
 
 void at_mpi_broadcast(at_mpi_calls *calls, uint32_t call, float *floats, size_t count,
@@ -248,16 +206,56 @@ static void a_malformed_turn_names_its_rank(void **state)
     at_mpi_ranks    ranks;
     at_turn_message turn = {.now = 5, .trace = 7};
     open_ranks(&ranks);
-    assert_true(at_mpi_ranks_take_turns(&ranks, &turn, NULL, 0));
+    assert_true(at_mpi_ranks_take_turns(&ranks, &turn, &(at_mpi_sum){0}));
     for (uint32_t i = 0; i < RANKS; i++) assert_int_equal(ranks.turn[i].trace, 7);
     faulty = 2;
-    bool all = at_mpi_ranks_take_turns(&ranks, &turn, NULL, 0);
+    bool all = at_mpi_ranks_take_turns(&ranks, &turn, &(at_mpi_sum){0});
     faulty = RANKS;
     assert_false(all);
     assert_true(ranks.broken);
     assert_int_equal(ranks.lost, 2);
     assert_non_null(strstr(ranks.fail.text, "rank 2 on elsewhere: its message is malformed"));
     close_ranks(&ranks);
+}
+
+enum { CHUNK = 1 << 18, CHUNKS = 5 };
+
+/* One exchange; early: it begins while the gradient is computed, layer by layer. */
+static int exchange(at_mpi_sum *sum, bool early, long order[64])
+{
+    at_mpi_ranks    ranks;
+    at_turn_message turn = {.now = 5};
+    open_ranks(&ranks);
+    collectives = 0;
+    for (size_t from = sum->trained; early && from >= CHUNK / 2; from -= CHUNK / 2) {
+        at_mpi_ranks_sum_early(&ranks, sum, from);
+        for (int i = 0; i < collectives; i++) assert_true((size_t)collective[i] >= from);
+    }
+    if (early) assert_true(collectives > 0);
+    assert_true(at_mpi_ranks_take_turns(&ranks, &turn, sum));
+    memcpy(order, collective, sizeof collective);
+    close_ranks(&ranks);
+    return collectives;
+}
+
+/* MPI pairs collective calls by their order: ranks that sum early must not differ from others. */
+static void sums_are_in_the_same_order_whether_they_begin_early_or_not(void **state)
+{
+    (void)state;
+    size_t count = CHUNKS * CHUNK - 100;
+    float *floats = calloc(count, sizeof *floats);
+    assert_non_null(floats);
+    for (size_t i = 0; i < count; i += CHUNK) floats[i] = (float)i;
+    for (size_t statistics = 0; statistics <= CHUNK; statistics += CHUNK / 2) {
+        at_mpi_sum sum = {floats, count, count - statistics};
+        long       early[64], late[64];
+        int        n = exchange(&sum, true, early);
+        assert_int_equal(n, exchange(&sum, false, late));
+        assert_int_equal(n, CHUNKS + 1);
+        assert_memory_equal(early, late, (size_t)n * sizeof *early);
+        assert_int_equal(early[n - 1], -1);
+    }
+    free(floats);
 }
 
 int main(void)
@@ -267,6 +265,7 @@ int main(void)
         cmocka_unit_test(a_notice_of_a_rank_that_does_not_exist_names_its_sender),
         cmocka_unit_test(a_failed_exchange_ends_with_a_sentence),
         cmocka_unit_test(a_malformed_turn_names_its_rank),
+        cmocka_unit_test(sums_are_in_the_same_order_whether_they_begin_early_or_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

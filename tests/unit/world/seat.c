@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "world/seat/seat_client.h"
 #include "world/seat/seat_memory.h"
 #include "world/seat/seat_spec.h"
 #include "world/seat/seat_wire.h"
@@ -294,6 +295,27 @@ static void sizes_are_checked_before_they_are_multiplied(void **state)
     assert_true(size >= sizeof(at_seat_slot) + 2 * 32 * sizeof(float));
 }
 
+/* A hub that comes back may have other rules, and the memory of the first seat is used again. */
+static void the_memory_of_a_seat_has_room_for_every_welcome(void **state)
+{
+    (void)state;
+    at_seat seat = {.fd = -1, .in_place = true};
+    at_fail fail = {0};
+    size_t  most;
+    seat.spec.floats = 3000;
+    assert_true(at_seat_slot_size(seat.spec.floats, AT_SEAT_GRADIENTS, &most));
+    assert_int_equal(at_seat_link_memory(&seat, &fail), AT_OK);
+    assert_true(seat.slot_file.size >= most);
+    assert_null(seat.incoming);
+    seat.in_place = false;
+    assert_int_equal(at_seat_link_memory(&seat, &fail), AT_OK);
+    assert_non_null(seat.incoming);
+    at_seat_file_close(&seat.incoming_file);
+    at_seat_file_close(&seat.params_file);
+    at_seat_file_close(&seat.bells_file);
+    at_seat_file_close(&seat.slot_file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +330,7 @@ int main(void)
         cmocka_unit_test(seats_can_read_the_parameters_but_neither_write_nor_shrink_them),
         cmocka_unit_test(mapped_parameters_show_what_the_hub_writes_until_they_are_kept),
         cmocka_unit_test(sizes_are_checked_before_they_are_multiplied),
+        cmocka_unit_test(the_memory_of_a_seat_has_room_for_every_welcome),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,8 @@
 
 #include "swarm_hub.h"
 
+#include "learn/sparse/sparse.h"
+
 enum {
     SEEDS = 2000,
     EVENTS_MAX = 60000, /* more mean that the run goes in circles */
@@ -53,6 +55,26 @@ static double task_gradient(void *self, float *g, bool first, at_point point, co
     return loss;
 }
 
+/* As a sparse model does it: the last places are not parameters. */
+static double task_descend(void *self, float *params, const at_draw *draw)
+{
+    float g[PARAMS];
+    (void)self;
+    double loss = task_gradient(NULL, g, true, (at_point){.params = params}, draw);
+    for (uint32_t p = 0; p < PARAMS - AT_SPARSE_EXTRA; p++)
+        params[p] -= *at_sparse_rate(params, PARAMS - AT_SPARSE_EXTRA) * g[p];
+    return loss;
+}
+
+static void task_score(void *self, at_score *score, const float *params, uint64_t first,
+                       uint64_t count)
+{
+    (void)self;
+    (void)first;
+    score->count = count;
+    for (int p = 0; p < PARAMS; p++) score->loss_sum += fabs((double)params[p]);
+}
+
 static void set_task(at_task *task)
 {
     *task = (at_task){.model = "test",
@@ -63,7 +85,10 @@ static void set_task(at_task *task)
                       .parameters = PARAMS,
                       .plain = PARAMS,
                       .samples = 256,
+                      .test_samples = 1,
+                      .score = task_score,
                       .init = task_init,
+                      .descend = task_descend,
                       .gradient = task_gradient};
 }
 
@@ -73,20 +98,10 @@ static void set_task(at_task *task)
     ((const char *const[]){ \
         __VA_ARGS__})[at_rng_below(rng, sizeof(const char *[]){__VA_ARGS__} / sizeof(char *))]
 
-/* Parameters that belong to the workers, or that they write to, do not travel as messages to a hub:
- * gossip_swarm.c and the tests of hogwild have them. */
-static const char *random_strategy(at_rng *rng)
-{
-    const at_strategy *strategy;
-    do strategy = &at_strategies[at_rng_below(rng, at_strategies_count)];
-    while (strategy->mix);
-    return strategy->name;
-}
-
 static at_plan_options random_options(at_rng *rng)
 {
     bool            plain = at_rng_uniform(rng) < 0.5;
-    at_plan_options o = {.strategy = random_strategy(rng),
+    at_plan_options o = {.strategy = at_strategies[at_rng_below(rng, at_strategies_count)].name,
                          .workers = 1 + (uint32_t)at_rng_below(rng, WORKERS),
                          .batch = 1 + (uint32_t)at_rng_below(rng, 24),
                          .time_limit = PICK(rng, NULL, "auto", "20ms", "70ms"),
@@ -100,7 +115,12 @@ static at_plan_options random_options(at_rng *rng)
     o.micro_batch = 1 + (uint32_t)at_rng_below(rng, o.batch);
     o.workers_min = at_rng_uniform(rng) < 0.3 ? 1 + (uint32_t)at_rng_below(rng, o.workers) : 0;
     o.workers_max = o.workers + (uint32_t)at_rng_below(rng, WORKERS - o.workers + 1);
-    if (plain) return o;
+    bool own = strstr(o.strategy, "gossip"), in_place = strcmp(o.strategy, "hogwild") == 0;
+    if (own)
+        o.mix = PICK(rng, NULL, "gossip:ring,1", "gossip:complete,2", "gossip:star,3",
+                     "gossip:exponential,1,form=pw");
+    if (in_place) o.lr_scale = NULL; /* the rate is among the parameters: see at_updater_resume */
+    if (plain || own || in_place) return o;
     o.gather = PICK(rng, NULL, "all", "first:1", "first:2", "first", "any:1", "any:2", "any",
                     "every:30ms", "every:200ms", "quorum", "quorum:2,80ms", "first:1-");
     o.release = PICK(rng, NULL, "barrier", "free", "bound:0", "bound:1", "bound:3");
@@ -122,10 +142,13 @@ static at_err set_rate(at_learning *l, const char *optimizer, at_fail *fail)
 static void set_learning(world *s, at_rng *rng)
 {
     at_fail     fail = {0};
-    const char *optimizer = PICK(rng, "sgd", "sgd", "sgd", "momentum", "adam");
+    const char *drawn = PICK(rng, "sgd", "sgd", "sgd", "momentum", "adam");
+    const char *optimizer = s->in_place ? "sgd" : drawn;
     if (set_rate(&s->learning, optimizer, &fail)) fail_msg("%s", fail.text);
     s->learning.stale = s->plan.stale->correct ? &s->plan : NULL;
-    s->ledger->formula = strcmp(optimizer, "sgd") == 0 && !s->plan.stale->correct && !s->plan.then;
+    s->ledger->formula = strcmp(optimizer, "sgd") == 0 && !s->plan.stale->correct &&
+                         !s->plan.then && !s->plan.mix->owned_by_workers && !s->in_place;
+    s->learning.sparse = s->learning.updates_in_place = s->in_place;
     if (!s->plan.work->reports_change) return;
     s->ledger->formula = false;
     s->inner = s->learning;
@@ -145,7 +168,6 @@ static bool set_plan(world *s, at_rng *rng)
     if (at_plan_resolve(&options, &s->plan, NULL)) return false;
     if (switch_to && at_switch_resolve(&options, switch_to, &s->plan, &s->then, NULL))
         s->plan.then = NULL;
-    if (s->plan.mix->owned_by_workers) return false;
     s->plan.saves = true;
     s->plan.samples_epoch = 256;
     s->plan.save_steps = at_rng_uniform(rng) < 0.7 ? 1 + at_rng_below(rng, 6) : 0;
@@ -173,8 +195,8 @@ static void set_pace(world *s, at_rng *rng)
 static void set_faults(world *s, at_rng *rng)
 {
     static const double often[] = {0, 0, 0.003, 0.02};
-    s->streams = at_rng_uniform(rng) < 0.7;
-    s->shared = s->streams && at_rng_uniform(rng) < 0.3;
+    s->streams = at_rng_uniform(rng) < 0.7 || s->in_place;
+    s->shared = (s->streams && at_rng_uniform(rng) < 0.3) || s->in_place;
     s->calm_at = at_rng_uniform(rng) < 0.15 ? 0 : AT_MS(200) + (at_ns)at_rng_below(rng, AT_SEC(4));
     s->delay = (at_ns[]){AT_US(50), AT_MS(1), AT_MS(10), AT_MS(60)}[at_rng_below(rng, 4)];
     s->drops = often[at_rng_below(rng, 4)];
@@ -203,6 +225,7 @@ static void set_processes(world *s, at_rng *rng)
         p->sample_ns = AT_US(200) + (at_ns)(at_rng_uniform(rng) * AT_MS(2));
         p->clock_ahead = (at_ns)at_rng_below(rng, AT_SEC(1000));
         p->lies = at_rng_uniform(rng) < 0.02;
+        p->lags = at_rng_uniform(rng) < 0.05;
         s->ledger->ready_at[id] = AT_NEVER;
     }
 }
@@ -601,6 +624,7 @@ static bool run_seed(uint64_t seed, uint64_t *trace)
     disk_open(&s.rng);
     at_clock_use(world_clock);
     set_task(&s.task);
+    s.in_place = s.plan.mix->updates_in_place;
     set_learning(&s, &rng);
     set_pace(&s, &rng);
     set_faults(&s, &rng);
@@ -628,9 +652,9 @@ static void print_coverage(uint64_t runs)
                   N(c->resumed), N(c->refused), N(c->retries));
     print_message(
         "network: %llu lost, %llu repeated, %llu overtaken, %llu after their sender, %llu "
-        "flipped, %llu partitions, %llu evictions, %llu joins\n",
+        "flipped, %llu partitions, %llu evictions (%llu with old parameters), %llu joins\n",
         N(c->lost), N(c->repeated), N(c->reordered), N(c->late), N(c->flipped), N(c->partitions),
-        N(c->evictions), N(c->joins));
+        N(c->evictions), N(c->outdated), N(c->joins));
     print_message("disk: %llu full, %llu read and %llu write errors, %llu files damaged; %llu "
                   "pauses, %llu clock jumps; %llu logs replayed, %llu torn\n",
                   N(c->full), N(c->read_errors), N(c->write_errors), N(c->flipped_files),
@@ -642,12 +666,12 @@ static void print_coverage(uint64_t runs)
 static void assert_all_covered(void)
 {
     const coverage *c = &covered;
-    const uint64_t  counts[] = {c->lost,          c->repeated,   c->reordered,     c->flipped,
-                                c->partitions,    c->hub_deaths, c->worker_deaths, c->saver_deaths,
-                                c->power_cuts,    c->resumed,    c->refused,       c->pauses,
-                                c->jumps,         c->evictions,  c->full,          c->read_errors,
-                                c->write_errors,  c->formula,    c->replayed,      c->nonfinite,
-                                c->flipped_files, c->retries};
+    const uint64_t  counts[] = {
+         c->lost,          c->repeated,      c->reordered,    c->flipped,    c->partitions,
+         c->hub_deaths,    c->worker_deaths, c->saver_deaths, c->power_cuts, c->resumed,
+         c->refused,       c->pauses,        c->jumps,        c->evictions,  c->full,
+         c->read_errors,   c->write_errors,  c->formula,      c->replayed,   c->nonfinite,
+         c->flipped_files, c->retries,       c->outdated,     c->gossip,     c->in_place};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i] < 10) fail_msg("count %zu is only %llu", i, (unsigned long long)counts[i]);
     if (c->late == 0) fail_msg("no report came after its sender had died");

@@ -13,6 +13,13 @@ static inline at_ns hub_now(const world *s)
 
 /* ---- messages to workers --------------------------------------------------------------------- */
 
+/* What a worker starts from: under gossip its own parameters, which the hub keeps for all, as in
+ * shared memory. */
+static inline const float *params_of(const hub_process *h, at_node id)
+{
+    return h->host.gossip ? h->own[id - 1] : h->w;
+}
+
 /* Orders, if any, behind the parameters of now. */
 static inline void send_work(world *s, at_node id)
 {
@@ -21,12 +28,13 @@ static inline void send_work(world *s, at_node id)
     packet new;
     at_hub_message head = {
         .kind = AT_HUB_MESSAGE_WORK, .version = h->host.hub->version, .base = AT_VERSION_NONE};
-    size_t size = AT_HUB_MESSAGE_HEAD + sizeof h->w + to->orders * AT_ORDER_MESSAGE;
+    size_t params = PARAMS * sizeof(float);
+    size_t size = AT_HUB_MESSAGE_HEAD + params + to->orders * AT_ORDER_MESSAGE;
     begin_packet(&new, s, id, false, PACKET_HUB, size);
     unsigned char *at = new.bytes + AT_FRAME_HEAD;
     at_hub_message_write(at, &head);
-    memcpy(at + AT_HUB_MESSAGE_HEAD, h->w, sizeof h->w);
-    at += AT_HUB_MESSAGE_HEAD + sizeof h->w;
+    memcpy(at + AT_HUB_MESSAGE_HEAD, params_of(h, id), params);
+    at += AT_HUB_MESSAGE_HEAD + params;
     for (uint32_t i = 0; i < to->orders; i++, at += AT_ORDER_MESSAGE)
         at_order_message_write(at, &to->order[i]);
     to->orders = 0;
@@ -59,14 +67,39 @@ static void op_flush(void *self)
 
 static void op_evict(void *self, at_node worker)
 {
-    ((world *)self)->hub.peer[worker].evicted = true;
+    world *s = self;
+    s->hub.peer[worker].evicted = true;
     covered.evictions++;
+    covered.outdated += s->hub.host.hub->member[worker - 1].outdated >= AT_OUTDATED_MAX;
+}
+
+/* Under gossip the hub's vector is the mean of those who took part in the step, and no worker's
+ * parameters are further apart than the disagreement says. */
+static inline void check_mean(const world *s)
+{
+    const at_gossip *gossip = &s->hub.gossip;
+    covered.gossip++;
+    for (int p = 0; p < PARAMS; p++) {
+        double   sum = 0;
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < gossip->graph.nodes; i++) {
+            if (!gossip->averaged[i]) continue;
+            sum += (double)s->hub.own[i][p];
+            count++;
+        }
+        assert_true(count > 0);
+        if (!ledger_near(s->hub.w[p], sum / count))
+            fail_msg("parameter %d is %g, the mean of the workers %g", p, (double)s->hub.w[p],
+                     sum / count);
+    }
 }
 
 static void op_publish(void *self, uint64_t version)
 {
     (void)version;
     ((world *)self)->hub.cast = true;
+    if (((world *)self)->hub.host.gossip) check_mean(self);
+    covered.in_place += ((world *)self)->in_place;
 }
 
 static void op_score(void *self, at_score *score)
@@ -338,6 +371,7 @@ static inline at_err open_host(world *s, at_fail *fail)
                               .workers = s->plan.workers_max,
                               .run = RUN,
                               .describe = describe_run,
+                              .own_vectors = at_gossip_vectors(&s->plan, &s->learning),
                               .self = s};
     AT_TRY(at_saver_open(&saver, &h->saver, fail));
     s->context.saver = h->saver;
@@ -345,6 +379,10 @@ static inline at_err open_host(world *s, at_fail *fail)
     AT_TRY(at_resume_params(&s->context, h->w, fail));
     AT_TRY(at_host_init(&h->host, &s->plan, &h->recorder, &h->updater, NULL, &ops, fail));
     AT_TRY(at_updater_init(&h->updater, &s->learning, h->w, PARAMS, h->host.hub->pieces_max, fail));
+    if (s->plan.mix->owned_by_workers) {
+        AT_TRY(at_gossip_init(&h->gossip, &s->context, h->w, h->own[0], STRIDE, fail));
+        h->host.gossip = &h->gossip;
+    }
     return at_resume_host(&s->context, &h->host, fail);
 }
 
@@ -368,6 +406,8 @@ static inline at_err close_hub(world *s, at_fail *fail)
     at_saver_close(h->saver);
     at_err err = at_recorder_close(&h->recorder, fail);
     at_updater_deinit(&h->updater);
+    at_gossip_deinit(&h->gossip);
+    h->gossip = (at_gossip){0};
     at_host_deinit(&h->host);
     at_tally_free(h->tally);
     at_checkpoint_close(&h->resume);
@@ -425,7 +465,7 @@ static inline void start_hub(world *s)
         return;
     }
     check_resumed(s);
-    if (s->hub_lives == 0) memcpy(s->ledger->before, s->hub.w, sizeof s->hub.w);
+    if (s->hub_lives == 0) memcpy(s->ledger->before, s->hub.w, sizeof s->ledger->before);
     s->hub_lives++;
     s->hub.up = true;
     for (at_node id = 1; id <= s->plan.workers_max; id++) {
@@ -447,8 +487,13 @@ static inline void kill_hub(world *s, uint64_t birth)
     for (size_t i = 0; i < s->packets; i++)
         if (s->packet[i].to_hub || s->packet[i].birth < birth) s->packet[left++] = s->packet[i];
     s->packets = left;
-    for (at_node id = 1; id <= s->plan.workers_max; id++)
-        if (s->process[id].connection > 0) close_connection(s, id);
+    for (at_node id = 1; id <= s->plan.workers_max; id++) {
+        process *p = &s->process[id];
+        if (s->in_place && p->up)
+            kill_process(s, p, some(s, AT_MS(100)));
+        else if (p->connection > 0)
+            close_connection(s, id);
+    }
     close_hub(s, &ignored);
     if (s->cut_power) {
         covered.power_cuts++;

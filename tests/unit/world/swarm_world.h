@@ -26,8 +26,10 @@
 #include "record/replay/replay.h"
 #include "record/sinks/buffered_sink.h"
 #include "record/sinks/sinks.h"
+#include "step/lease.h"
 #include "step/switch.h"
 #include "world/core/driver.h"
+#include "world/core/gossip.h"
 #include "world/core/host.h"
 
 enum {
@@ -35,7 +37,8 @@ enum {
     PARAMS = LEDGER_PARAMS,
     PACKETS = 256, /* more on their way mean that memory is not bounded */
     PACKET_SIZE = AT_FRAME_HEAD + AT_WORKER_NOTE,
-    ORDERS = 8 /* to one worker, of one event */
+    STRIDE = 16, /* of the workers' own parameters under gossip */
+    ORDERS = 8   /* to one worker, of one event */
 };
 
 typedef enum packet_kind {
@@ -79,6 +82,8 @@ typedef struct process {
     at_ns            runs_at, connects_at; /* AT_NEVER: not at all */
     at_ns            paused_until, cut_until, clock_ahead, sample_ns;
     bool             lies; /* some of its gradients are not finite */
+    bool             lags; /* says that it used the first parameters, until it is welcomed again */
+    uint32_t         welcomes;
 } process;
 
 /* The hub's side of a worker. */
@@ -103,7 +108,9 @@ typedef struct hub_process {
     at_tally     *tally;
     at_saver     *saver;
     at_checkpoint resume;
-    float         w[PARAMS];
+    float         w[STRIDE];
+    at_gossip     gossip;
+    float         own[WORKERS][STRIDE] __attribute__((aligned(64)));
     peer          peer[WORKERS + 1];
     at_ns         writes_at, starts_at, paused_until, clock_ahead;
     bool          cast;
@@ -113,10 +120,12 @@ typedef struct hub_process {
 typedef struct coverage {
     uint64_t late, lost, repeated, reordered, flipped, partitions, worker_deaths, hub_deaths,
         power_cuts;
-    uint64_t saver_deaths, resumed, refused, retries, pauses, jumps, evictions, full, read_errors;
+    uint64_t saver_deaths, resumed, refused, retries, pauses, jumps, evictions, outdated, full,
+        read_errors;
     uint64_t steps, formula, saves, replayed, torn, events, nonfinite, joins, flipped_files,
         packets;
     uint64_t write_errors, ends[AT_END_COUNT], drops[AT_DROP_COUNT];
+    uint64_t gossip, in_place; /* steps */
     at_ns    time;
 } coverage;
 
@@ -143,7 +152,8 @@ typedef struct world {
     /* Faults; they end at calm_at. */
     bool     streams; /* connections keep the order of messages and lose none; else anything goes */
     bool     shared;  /* the hub sees what a worker draws at once, as in shared memory */
-    at_ns    delay;   /* mean of a message */
+    bool     in_place; /* .. where workers update the parameters, too, and die with the hub */
+    at_ns    delay;    /* mean of a message */
     double   late, drops, repeats, flips, refusals, saver_dies;
     at_ns    slow_disk; /* until a checkpoint is written */
     bool     hub_dies;  /* disk.kill_at is for the hub, not for the saver */
@@ -338,6 +348,7 @@ static bool send_report(void *self, const at_report *report)
         .report = *report, .drawn = atomic_load(&p->drawn), .floats = empty ? 0 : PARAMS};
     size_t size = AT_REPORT_MESSAGE_HEAD + (empty ? 0 : PARAMS * sizeof(float));
     if (chance(s, s->refusals) || reports_on_their_way(p) >= 2) return false;
+    if (p->lags) message.report.work.version = 0;
     begin_packet(&new, s, p->id, true, PACKET_REPORT, size);
     at_report_message_write(new.bytes + AT_FRAME_HEAD, &message);
     if (!empty)
@@ -406,13 +417,14 @@ static inline void begin_driver(world *s, process *p, const at_hub_message *welc
                                  .sequence = welcome->sequence,
                                  .drawn = &p->drawn,
                                  .redrawn = welcome->redrawn};
+    p->lags = p->lags && p->welcomes++ == 0;
     atomic_store(&p->drawn, welcome->drawn);
     if (at_local_steps_new(&s->context, &p->local, &fail)) fail_msg("%s", fail.text);
     options.local = p->local;
     s->running = p;
     at_driver_init(&p->driver, &options);
     s->running = NULL;
-    p->driver.looks = true;
+    p->driver.looks = !s->in_place;
     p->welcomed = p->driving = true;
     p->reports = 0;
     p->hub_born = welcome->born;
@@ -425,6 +437,7 @@ static inline void begin_driver(world *s, process *p, const at_hub_message *welc
 static inline double compute(world *s, process *p)
 {
     const at_micro *m = &p->micro;
+    if (s->in_place) return s->task.descend(NULL, s->hub.w, &m->draw);
     if (!p->local) return s->task.gradient(NULL, m->gradient, m->first, m->point, &m->draw);
     if (m->first)
         at_local_steps_begin(p->local, m->point.params, m->gradient, p->driver.machine.order.used);
@@ -434,7 +447,7 @@ static inline double compute(world *s, process *p)
 static inline void begin_micro(world *s, process *p)
 {
     p->loss = compute(s, p);
-    if (p->lies && fault(s, 0.2)) {
+    if (p->lies && !s->in_place && fault(s, 0.2)) {
         p->micro.gradient[1] = NAN;
         s->lies = true;
         covered.nonfinite++;

@@ -207,6 +207,21 @@ static void hogwild_sets_rate_and_scale_but_not_the_weights(void **state)
     tear_down(&r);
 }
 
+/* Workers read it from the parameters, which a checkpoint has without it. */
+static void a_resumed_hogwild_run_has_the_rate_of_its_step(void **state)
+{
+    (void)state;
+    rig r;
+    set_up(&r, "sgd", 0, false);
+    assert_int_equal(
+        at_schedule_parse("linear:0,steps", 0.5, 100, 10, &r.sparse.rate[0].schedule, NULL), AT_OK);
+    at_updater_resume(&r.quick, 60, 5);
+    double now = at_schedule_now(&r.sparse.rate[0].schedule, 60, 5);
+    assert_true(now < 0.5);
+    assert_float_equal(*at_sparse_rate(r.flat, DIMENSION), now, 1e-7);
+    tear_down(&r);
+}
+
 static void sums_that_hogwild_workers_share_are_saved_and_restored(void **state)
 {
     rig   r;
@@ -233,6 +248,7 @@ int main(void)
         cmocka_unit_test(decay_of_adagrad_shrinks_all_weights_equally),
         cmocka_unit_test(norms_are_those_of_dense_gradients_and_change_no_bit),
         cmocka_unit_test(hogwild_sets_rate_and_scale_but_not_the_weights),
+        cmocka_unit_test(a_resumed_hogwild_run_has_the_rate_of_its_step),
         cmocka_unit_test(sums_that_hogwild_workers_share_are_saved_and_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
