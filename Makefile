@@ -4,6 +4,8 @@
 #   make JOBS=1 ...       compiles with one job (default: one per core)
 #   make test T=unit.step runs only the tests whose names match the regular expression
 #   make asan L='unit|fast' runs only the tests with such a label
+#   make tsan B=unit_world T='^unit[.]world_'
+#                         builds only what the unit tests of a layer need
 #   make swarm SEEDS=n    random runs: state machines, and the whole system (default: 10000)
 #   make install PREFIX=/opt/anytime DESTDIR=/tmp/package
 #                         where to install (default: /usr/local), and below which folder
@@ -84,7 +86,7 @@ tsan: deps ## unit and e2e tests with the thread sanitizer
 clang: deps ## build with clang, and unit tests
 asan tsan clang:
 	@$(MAKE) build-$@/Makefile
-	@cmake --build --preset $@ -j $(JOBS)
+	@cmake --build --preset $@ -j $(JOBS) $(if $(B),--target $(B))
 	@$(call ctest,$@,build-$@)
 
 test-without: deps ## builds without each optional library, with their unit tests

@@ -72,7 +72,11 @@ keep_readme() { # PREFIX
 
 run_readme() { # PREFIX
     keep_readme "$1"
-    as_user "test -z \"\$(ls)\" && anytime --version && man -w anytime >/dev/null 2>&1 || true
+    as_user "set -e
+        test -z \"\$(ls)\"
+        test \"\$(command -v anytime)\" = $1/bin/anytime
+        anytime --version | grep -q '^engines: .*oneDNN'
+        test -s $1/share/man/man1/anytime.1 || test -s $1/share/man/man1/anytime.1.gz
         ANYTIME=$1/bin/anytime python3 -B /readme/tests/docs/run.py README"
 }
 

@@ -253,7 +253,7 @@ static at_err advise(const char *const *paths, uint32_t count, at_advice *a, at_
     AT_TRY(at_slow_workers_find(m, &a->slow, fail));
     a->ceiling = at_measured_ceiling(m);
     a->limit = a->ceiling * fmax(1, m->step_s / at_measured_slowest(m));
-    AT_TRY(at_predict(m, &a->fit, a->limit, &a->predictions, fail));
+    AT_TRY(at_predict(m, &a->fit, a->limit, a->options.progress, &a->predictions, fail));
     const at_predictions *all = &a->predictions;
     a->room = a->limit * all->row[0].rate / all->row[all->own].rate;
     a->best = choose(a);

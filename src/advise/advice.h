@@ -17,6 +17,7 @@ typedef struct at_advice_options {
     at_step_log_options log;
     at_delays           delays;
     double              cost; /* of one worker per hour; 0: not given */
+    at_predict_progress progress;
 } at_advice_options;
 
 typedef struct at_advice {

@@ -35,6 +35,8 @@ typedef struct forecast {
     FILE              *null;  /* where the runs print */
     uint32_t           steps; /* of one simulation */
     uint32_t           micro_batch;
+
+    at_predict_progress progress;
 } forecast;
 
 /* ---- one simulation -------------------------------------------------------------------------- */
@@ -277,11 +279,18 @@ typedef struct sample_stats {
     at_stats gain[AT_PREDICTIONS_MAX], rate[AT_PREDICTIONS_MAX];
 } sample_stats;
 
+/* The log itself and the fitted pace come before the resampled logs. */
+static void show_progress(const forecast *f, uint32_t done, const at_predictions *all)
+{
+    if (f->progress.report) f->progress.report(f->progress.self, done, 2 + all->resampled);
+}
+
 static at_err spread_all(const forecast *f, const row_plans *plans, at_predictions *all,
                          sample_stats *spread, rounds *r, at_fail *fail)
 {
     double rate[AT_PREDICTIONS_MAX];
     for (uint32_t number = 0; number < all->resampled; number++) {
+        show_progress(f, 2 + number, all);
         resample(f, number, r);
         for (uint32_t i = 0; i < all->count; i++) {
             at_prediction p = {0};
@@ -358,7 +367,7 @@ static at_err open_forecast(const at_measured *m, const at_fit *fit, forecast *f
 }
 
 at_err at_predict(const at_measured *measured, const at_fit *fit, double limit,
-                  at_predictions *predictions, at_fail *fail)
+                  at_predict_progress progress, at_predictions *predictions, at_fail *fail)
 {
     forecast   f;
     row_plans *plans = calloc(1, sizeof *plans);
@@ -366,6 +375,7 @@ at_err at_predict(const at_measured *measured, const at_fit *fit, double limit,
     if (!plans) return at_fail_memory(fail);
     at_err err = open_forecast(measured, fit, &f, fail);
     if (!err) {
+        f.progress = progress;
         predictions->resampled = resampled_logs(&f);
         err = predict(&f, limit, plans, predictions, fail);
         fclose(f.null);

@@ -34,11 +34,17 @@ typedef struct at_predictions {
     char          left_out[120]; /* strategies that take too long to simulate; "": none */
 } at_predictions;
 
+/* Receives progress: rounds of simulations of all strategies, and how many there are. */
+typedef struct at_predict_progress {
+    void (*report)(void *self, uint64_t done, uint64_t total); /* NULL: nobody wants to know */
+    void *self;
+} at_predict_progress;
+
 /* Predicts all strategies that differ in time alone: those whose batches follow the loss, and those
  * that a simulation refuses, are left out. No gain over fmb exceeds `limit`. The same input gives
  * the same result. */
 at_err at_predict(const at_measured *measured, const at_fit *fit, double limit,
-                  at_predictions *predictions, at_fail *fail);
+                  at_predict_progress progress, at_predictions *predictions, at_fail *fail);
 
 /* One simulation of the job; with `replay` of the log itself, otherwise with the fitted pace. */
 at_err at_predict_one(const at_measured *measured, const at_fit *fit, const char *strategy,

@@ -363,6 +363,7 @@ static at_err load_task(const at_parsed *parsed, const at_plan *plan, const char
     reading.unlabeled = inputs && !s->scores;
     reading.crop = s->crop;
     at_task_net_options o = {.model = s->model,
+                             .net_text = s->net_text,
                              .real_model = chosen ? NULL : "linear",
                              .feed = {.data = s->data,
                                       .test_data = s->test_data,
@@ -573,6 +574,25 @@ static void note_chosen_model(const at_settings *s, const at_task *task)
             task->data, task->model, s->model);
 }
 
+/* Samples that are a hundred times as large as their pictures learn nothing more, and take a
+ * hundred times the memory and time. Said once: a comparison opens many runs. */
+static void warn_of_enlarged(const at_settings *s, const at_launch *launch)
+{
+    static bool    said;
+    at_image_shape before, after;
+    const at_task *task = &launch->task;
+    if (said || !task->sample_form || !at_dataset_enlarges(s->data, &before, &after)) return;
+    said = true;
+    double worker = (double)task->scratch_size + 2.0 * (double)task->params * sizeof(float);
+    fprintf(
+        stderr,
+        "anytime: warning: the pictures in %s are enlarged from %ux%u (the first one) to %ux%u; "
+        "each worker needs %.2g GB\n"
+        "  hint: --data %s,%u keeps their size\n",
+        s->data, before.height, before.width, after.height, after.width, worker / 1e9, s->data,
+        before.height > before.width ? before.height : before.width);
+}
+
 /* Creates the task after the plan, which sets the micro-batch, and before the run options. */
 static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char *command,
                           at_task_own_options *own, const char *inputs, at_fail *fail)
@@ -593,6 +613,7 @@ static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char
     else if (!parsed->launcher || parsed->launcher->rank == 0) {
         note_unused_options(parsed, plan);
         note_chosen_model(s, &launch->task);
+        if (!inputs && !own) warn_of_enlarged(s, launch);
     }
     return err;
 }

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "record/log/eventlog.h"
 
 static const at_ns first_after = AT_MS(2000), redraw_every = AT_MS(200),
                    repeat_every = AT_MS(10000);
@@ -46,8 +47,29 @@ void at_loading_line_init(at_loading_line *line, const char *name, bool quiet)
     line->loading = (at_load_progress){.report = quiet ? NULL : print_progress, .self = line};
 }
 
+/* Every part counts alike: their sizes are not known before they are opened. */
+static void print_log_progress(void *self, uint64_t done, uint64_t total)
+{
+    enum { UNITS = 1 << 20 };
+    at_loading_line *line = self;
+    double           share = total > 0 ? (double)done / (double)total : 0;
+    assert(line->part < line->parts);
+    at_load_progress_report(&line->loading,
+                            (uint64_t)line->part * UNITS + (uint64_t)(share * UNITS),
+                            (uint64_t)line->parts * UNITS);
+}
+
+void at_loading_line_follow_logs(at_loading_line *line, uint32_t part, uint32_t parts)
+{
+    assert(part < parts);
+    line->part = part;
+    line->parts = parts;
+    at_eventlog_watch((at_eventlog_progress){.report = print_log_progress, .self = line});
+}
+
 void at_loading_line_end(at_loading_line *line)
 {
+    if (line->parts > 0) at_eventlog_watch((at_eventlog_progress){0});
     if (line->shown && line->terminal) fprintf(stderr, "\r\033[K");
     line->shown = false;
 }

@@ -1,6 +1,6 @@
 /* The program: finds the verb, parses its options, runs it and reports errors. */
-#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void print_overview(FILE *file)
             "usage: anytime VERB [--name value ...]\n\n",
             ANYTIME_VERSION);
     for (const at_verb *verb = at_verbs; verb->name; verb++)
-        fprintf(file, "  %-9s %s\n", verb->name, verb->summary);
+        fprintf(file, "  %-10s %s\n", verb->name, verb->summary);
     fprintf(file, "\n`anytime VERB --help` describes a verb and its options.\n"
                   "To begin, run `anytime train`.\n");
 }
@@ -177,11 +177,18 @@ static void occupy_standard_streams(void)
     if (fd >= 0) close(fd);
 }
 
+/* `anytime ... | head`: the reader has seen enough. Which write has failed may be long ago, so that
+ * errno does not tell. */
+static bool has_lost_reader(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP));
+}
+
 static at_err check_output(at_err err, at_fail *fail)
 {
     bool unwritten = fflush(stdout) != 0 || ferror(stdout);
-    if (!unwritten || err) return err;
-    if (errno == EPIPE) return AT_OK; /* `anytime ... | head`: the reader has seen enough */
+    if (!unwritten || err || has_lost_reader()) return err;
     return at_fail_set(fail, AT_ERR_IO, NULL, "cannot write to standard output");
 }
 

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/token.h"
+#include "world/process/signals.h"
 
 enum { DIGITS = 9 };
 
@@ -54,8 +56,11 @@ void at_print_test(const json_t *test)
 at_err at_print_table_take(at_table *table, at_fail *fail)
 {
     if (!table) return at_fail_memory_for(fail, "for a table");
-    at_err err = at_table_print(table, stdout, fail);
+    at_fail failed = {0};
+    at_err  err = at_table_print(table, stdout, &failed);
     at_table_free(table);
+    if (!err || err == AT_ERR_IO) return AT_OK; /* main checks stdout at the end */
+    *fail = failed;
     return err;
 }
 
@@ -89,6 +94,14 @@ at_err at_plots_write(const char *plots, at_panel_options options, char *names, 
     if (failed.err == AT_ERR_IO || failed.err == AT_ERR_FORMAT) return *fail = failed, failed.err;
     at_plots_warn(&failed);
     return AT_OK;
+}
+
+#define STOPPING "stopping after the current micro-batch; again: at once"
+
+void at_announce_stop(bool quiet)
+{
+    const char *text = isatty(STDERR_FILENO) ? "\r" STOPPING : "anytime: " STOPPING "\n";
+    at_signals_notice(quiet ? NULL : text);
 }
 
 void at_warn_exposed_token(const char *path)

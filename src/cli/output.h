@@ -3,6 +3,7 @@
 #define AT_CLI_OUTPUT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "base/err.h"
 #include "report/plot/panels.h"
@@ -28,6 +29,10 @@ at_err at_plots_check(const char *plots, at_fail *fail);
  * or a malformed table is an error. */
 at_err at_plots_write(const char *plots, at_panel_options options, char *names, size_t size,
                       at_fail *fail);
+
+/* From now on, says at once when a signal has asked the program to stop, which may take as long as
+ * a micro-batch. On a terminal the text has no end of line: what is drawn there replaces it. */
+void at_announce_stop(bool quiet);
 
 /* Warns on stderr if others can read this token file. NULL: there is none. */
 void at_warn_exposed_token(const char *path);

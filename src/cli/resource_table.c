@@ -8,6 +8,7 @@ enum { ROWS_ALL = 12 }; /* up to this many workers all have a row */
 
 /* What is known of a process: key in result.json; heading, unit and digits on the screen. */
 typedef enum field { CPU, SHARE, MEMORY, SENT, RECEIVED, READ, WRITTEN, FIELDS } field;
+static const char unknown[] = "-";
 static const struct {
     const char *key, *head, *unit;
     int         digits;
@@ -147,7 +148,7 @@ static void add_usage(at_table *table, const usage *it)
 {
     for (int i = 0; i < FIELDS; i++) {
         if (isnan(it->value[i]))
-            at_table_add(table, "-");
+            at_table_add(table, "%s", unknown);
         else
             at_table_add(table, "%.*f %s", digits_of(i, it->value[i]),
                          it->value[i] * fields[i].factor, fields[i].unit);
@@ -176,9 +177,11 @@ at_table *at_resource_table(const json_t *result)
     at_table_add(table, "hub");
     add_usage(table, &hub);
     add_workers(table, result);
-    if (!is_known(&evaluator)) return table;
-    at_table_add(table, "evaluator");
-    add_usage(table, &evaluator);
+    if (is_known(&evaluator)) {
+        at_table_add(table, "evaluator");
+        add_usage(table, &evaluator);
+    }
+    at_table_drop_columns(table, unknown);
     return table;
 }
 
@@ -225,5 +228,6 @@ at_table *at_resources_table(const char *head, const char *const *label, const j
             add_usage(table, &mean);
         }
     }
+    if (table) at_table_drop_columns(table, unknown);
     return table;
 }

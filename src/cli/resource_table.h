@@ -16,8 +16,8 @@
  * received_bytes, read_bytes and write_bytes; null is unknown. NULL when out of memory. */
 json_t *at_resources_of(const json_t *result);
 
-/* One row per process of the run with this result.json; of many workers only their mean. NULL when
- * out of memory. */
+/* One row per process of the run with this result.json; of many workers only their mean. What is
+ * known of no process has no column. NULL when out of memory. */
 at_table *at_resource_table(const json_t *result);
 
 /* Whether anything is known of an array of runs, each an object whose "resources" is what

@@ -1,7 +1,7 @@
 /* run_names.h - finds run folders on disk, and reads their result.
  *
  * Wherever a verb takes RUN, `latest` (or runs/latest) is the run in runs/ that was written to
- * last, and NAME may stand for runs/NAME.
+ * last, and NAME may stand for runs/NAME. So it is with comparisons and `compare --resume`.
  */
 #ifndef AT_CLI_RUN_NAMES_H
 #define AT_CLI_RUN_NAMES_H
@@ -25,6 +25,12 @@ struct timespec at_run_changed(const char *folder);
 /* Replaces names of runs in the words and options of these verbs by their paths. AT_ERR_MISSING for
  * `latest` when there is no run. */
 at_err at_run_names_resolve(at_parsed *parsed, unsigned verb, at_fail *fail);
+
+/* Removes the folder of a run and all that is in it. AT_ERR_USAGE when a run writes to it. */
+at_err at_run_folder_remove(const char *folder, at_fail *fail);
+
+/* Reads an object from FOLDER/NAME, to be released by the caller. AT_ERR_MISSING, AT_ERR_FORMAT. */
+at_err at_run_json_read(const char *folder, const char *name, json_t **document, at_fail *fail);
 
 /* Reads FOLDER/result.json, to be released by the caller. AT_ERR_MISSING when the run is not over,
  * AT_ERR_FORMAT. */

@@ -68,6 +68,7 @@ static at_err inherit(at_parsed *parsed, const char *source, at_fail *fail)
     if (*note) fprintf(stderr, "anytime: note: %s\n", note);
     AT_TRY(at_safetensors_about_read(path, &about, fail));
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "init", path, fail));
+    if (!at_options_given(parsed, "model")) AT_TRY(at_inherit_net_text(parsed, path, fail));
     if (strcmp(about.data, "own") == 0 && !at_options_given(parsed, "model"))
         return at_fail_set(fail, AT_ERR_USAGE, "use the program that trained it",
                            "%s has the weights of \"%s\", which is not a built-in model", source,

@@ -10,8 +10,7 @@ RUN = ("--data", "synthetic:1500,12,3", "--batch", "16", "--micro-batch", "4", "
        "--quiet")
 LIVE = (*RUN[:-3], "--steps", 10 ** 9, "--sample-time", "100us", "--quiet")
 BOOK = pathlib.Path(__file__).parents[2] / "docs" / "book" / "book.html"
-DRAWN = "document.querySelectorAll('.chart:not([hidden]) .plot canvas').length > 3"
-SETTLED = accessibility.SETTLED
+DRAWN = f"{browser.CHARTS_DRAWN} > 3"
 HINTS = """[...document.querySelectorAll(".scroll")].filter((e) => e.checkVisibility())
     .map((e) => [e.scrollWidth > e.clientWidth + 1,
                  !e.previousSibling.hidden && e.tabIndex === 0])"""
@@ -34,7 +33,7 @@ class Pages(dashboard.TestCase):
         page = self.enterContext(browser.open())
         page.visit(address)
         page.wait_for(ready)
-        page.evaluate(SETTLED)
+        page.settle()
         return page
 
     def check(self, address, ready="1", keyboard=True):
@@ -47,7 +46,7 @@ class Pages(dashboard.TestCase):
         findings += accessibility.check_reflow(page)
         self.assertEqual(sorted(set(findings)), [])
         page.resize(400, 800, mobile=True)
-        page.evaluate(SETTLED)
+        page.settle()
         return page
 
     def check_hints(self, page):

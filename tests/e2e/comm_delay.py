@@ -6,6 +6,8 @@ import subprocess
 import tempfile
 import unittest
 
+import support
+
 ANYTIME = os.environ["ANYTIME"]
 COMMON = ["--data", "synthetic:2000,20,4", "--workers", "3", "--batch", "16", "--steps", "60",
           "--sample-time", "50us", "--lr", "0.02", "--json", "--quiet"]
@@ -50,4 +52,4 @@ class CommDelay(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    support.main()

@@ -369,7 +369,7 @@ def test_without_gnuplot_there_is_only_a_warning():
 def test_runs_without_csv_files_have_no_plots():
     out, _ = compare("fmb", *SMALL, "--repeats", "1", "--record", "none", "--out", "out")
     assert "plots:" not in out
-    assert sorted(os.listdir("out")) == ["compare.csv", "compare.json", "fmb-1"]
+    assert sorted(os.listdir("out")) == ["compare.csv", "compare.json", "fmb-1", "report.html"]
 
 
 def test_a_failing_run_ends_the_comparison_and_is_named():

@@ -1,7 +1,12 @@
 #!/usr/bin/env python3
-"""What new users ran into: grids, simulations beside their original, the published log lines."""
+"""What new users ran into: grids, simulations beside their original, the published log lines, net
+files, signals, small pictures."""
 import json
 import re
+import signal
+import struct
+import tempfile
+import zlib
 
 import support
 
@@ -54,6 +59,110 @@ class Explosion(support.TestCase):
         self.assertIn("the loss has exploded", ended.err)
         calm = self.train(*RUN, "--steps", 30)
         self.assertNotIn("exploded", calm.err)
+
+
+class NetFiles(support.TestCase):
+    """`models show` prints a net file, and a run keeps the net file that it was made with."""
+
+    def names(self):
+        listed = json.loads(self.anytime("models", "list", "--json").out)
+        names = {row["usage"]: row for row in listed}
+        for other in ("linear", "sparse-lr", "sparse-linear"):
+            names.pop(other)  # without classes, or without layers
+        names["mlp:8,4"] = names.pop("mlp:H1,H2,..")
+        return names
+
+    def test_every_model_is_printed_as_a_net_file(self):
+        for name, row in self.names().items():
+            with self.subTest(model=name):
+                shown = self.anytime("models", "show", name)
+                (self.folder / "shown.net").write_text(shown.out)
+                again, once = (json.loads(self.anytime("models", "show", it, "--json").out)
+                               for it in ("shown.net", name))
+                for key in ("layers", "input", "classes", "parameters", "statistics"):
+                    self.assertEqual(again[key], once[key], key)
+                if "parameters" in row:
+                    self.assertEqual(again["parameters"], row["parameters"])
+
+    def test_a_printed_net_trains_to_the_same_bits(self):
+        for name, data in (("softmax", "36,3"), ("mlp:8,4", "1x6x6,3"), ("lenet", "1x28x28,10"),
+                           ("linear1", "1x28x28,10"), ("toy-conv", "1x10x10,10"),
+                           ("wrn-28-2-8", "3x8x8,10")):  # one of every kind of layer
+            with self.subTest(model=name):
+                (self.folder / "shown.net").write_text(self.anytime("models", "show", name).out)
+                step = ("--data", f"synthetic:60,{data}", "--workers", 0, "--batch", 4, "--steps",
+                        1, "--eval-every", 0, "--record", "none")
+                one = self.train_json("--model", name, *step)
+                two = self.train_json("--model", self.folder / "shown.net", *step)
+                self.assertEqual(one["params_hash"], two["params_hash"])
+
+    def test_a_trained_net_needs_its_file_no_more(self):
+        net = self.folder / "mine.net"
+        net.write_text("dense 7\nrelu\ndense classes name=head\n")
+        ended = self.train(*RUN, "--model", net, "--steps", 6, "--checkpoint-every", 3)
+        before = json.loads(self.anytime("eval", ended.folder, "--json").out)
+        for gone in (net.unlink, lambda: net.write_text("dense 5\ndense classes\n")):
+            gone()
+            with self.subTest(exists=net.exists()), tempfile.TemporaryDirectory() as elsewhere:
+                for name in ("model.onnx", "model.safetensors"):
+                    self.anytime("export", ended.folder, "--out", name, cwd=elsewhere)
+                for source in (ended.folder, "model.safetensors"):
+                    after = self.anytime("eval", source, "--json", cwd=elsewhere)
+                    self.assertEqual(json.loads(after.out)["test"], before["test"])
+        resumed = self.resume(ended.folder, "--steps", 9).wait()
+        self.assertEqual((resumed.code, resumed.result["steps"]), (support.DONE, 9), resumed)
+
+
+class Stopping(support.TestCase):
+    def test_a_signal_is_answered_at_once(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            for workers in (0, 2):
+                with self.subTest(signal=number, workers=workers):
+                    run = self.start(*support.SMALL, "--workers", workers, "--steps", 10 ** 9)
+                    run.wait_steps(3)
+                    run.signal(number)
+                    ended = run.wait()
+                    self.assertEqual(ended.code, support.STOPPED, ended)
+                    self.assertEqual(ended.err.count("stopping after the current micro-batch"), 1,
+                                     ended)
+
+    def test_it_is_said_although_a_micro_batch_takes_long(self):
+        run = self.start(*support.SMALL, "--workers", 2, "--batch", 1, "--sample-time", "20s",
+                         "--steps", 10)
+        run.wait_working()
+        run.wait_said("2 workers")
+        run.signal(signal.SIGTERM)
+        run.wait_said("stopping after the current micro-batch")
+        self.assertIsNone(run.process.poll(), run.ended())
+
+
+class Pictures(support.TestCase):
+    def test_enlarged_pictures_are_warned_of(self):
+        for name in ("cats", "dogs"):
+            (self.folder / "pets" / name).mkdir(parents=True)
+            for i in range(12):
+                path = self.folder / "pets" / name / f"{i}.png"
+                path.write_bytes(png(24, 24, 20 * i))
+        data = self.folder / "pets"
+        words = ("--workers", 1, "--batch", 2, "--steps", 1, "--record", "none")
+        ended = self.train("--data", data, *words)
+        self.assertRegex(ended.err, r"warning: the pictures in .*pets are enlarged from 24x24 .*to "
+                                    r"224x224; each worker needs [0-9.]+ GB\n"
+                                    rf"  hint: --data {data},24 keeps their size")
+        self.assertEqual(ended.err.count("are enlarged"), 1)
+        calm = self.train("--data", f"{data},24", *words)
+        self.assertNotIn("are enlarged", calm.err)
+
+
+def png(width, height, shade):
+    """A gray picture."""
+    def chunk(kind, body):
+        return (struct.pack(">I", len(body)) + kind + body +
+                struct.pack(">I", zlib.crc32(kind + body)))
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    rows = (b"\0" + bytes([shade]) * width) * height
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) +
+            chunk(b"IEND", b""))
 
 
 if __name__ == "__main__":

@@ -5,11 +5,14 @@ import hashlib
 import json
 import lzma
 import os
+import pathlib
 import random
 import resource
+import shutil
 import signal
 import struct
 import subprocess
+import unittest
 
 import support
 
@@ -29,6 +32,13 @@ def reseal(path, change):
     text += b" " * (-len(text) % 8)
     body = struct.pack("<Q", len(text)) + text + raw[8 + size:-32]
     path.write_bytes(body + hashlib.sha256(body).digest())
+
+
+class Libraries(support.TestCase):
+    def test_none_is_loaded_from_the_current_folder(self):
+        for name in ("libjansson.so.4", "libz.so.1", "libssl.so.3", "libopenblas.so.0"):
+            (self.folder / name).write_bytes(b"not a library")
+        self.assertIn("anytime", self.anytime("--version").out)
 
 
 class Packed(support.TestCase):
@@ -203,6 +213,31 @@ class Links(support.TestCase):
         os.symlink(run.folder, self.folder / "mine")
         again = self.resume(self.folder / "mine", "--steps", 20).wait()
         self.assertEqual(again.code, support.DONE, again)
+
+
+@unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
+class Privileges(support.TestCase):
+    """Nothing is gained by running it: without any privilege it does the same."""
+
+    NOBODY = 65534
+
+    def test_it_needs_and_keeps_no_privileges(self):
+        folder = pathlib.Path("/tmp") / f"anytime-nobody-{os.getpid()}"
+        folder.mkdir(mode=0o700)
+        self.addCleanup(shutil.rmtree, folder)
+        os.chown(folder, self.NOBODY, self.NOBODY)
+        program = folder / "anytime"  # the build folder may be closed to others
+        shutil.copy(support.ANYTIME, program)
+        program.chmod(0o755)
+        ended = subprocess.run(
+            ["setpriv", f"--reuid={self.NOBODY}", f"--regid={self.NOBODY}", "--clear-groups",
+             "--no-new-privs", "--bounding-set=-all", program, "train", *support.SMALL,
+             "--workers", "2", "--steps", "20", "--quiet", "--run", folder / "run"],
+            env={"PATH": os.environ["PATH"], "HOME": str(folder)}, cwd=folder, text=True,
+            capture_output=True, timeout=support.BOUND)
+        self.assertEqual(ended.returncode, support.DONE, ended.stderr)
+        owners = {path.stat().st_uid for path in (folder / "run").rglob("*")}
+        self.assertEqual(owners, {self.NOBODY})
 
 
 if __name__ == "__main__":

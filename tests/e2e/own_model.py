@@ -12,6 +12,7 @@ import tempfile
 import threading
 import unittest
 
+import support
 from support import mpi
 
 BUILD = os.path.dirname(os.environ["ANYTIME"])
@@ -285,4 +286,4 @@ if __name__ == "__main__" and "--comma" in sys.argv:
     comma(sys.argv[-1])
     sys.exit(0)
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    support.main()

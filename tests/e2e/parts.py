@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Optional libraries (MPI, oneDNN, microhttpd): what this build has works, what it lacks is named
-and refused with a hint. `make test-without` runs this in builds without each of them."""
+"""Optional libraries (MPI, oneDNN, microhttpd) and gnuplot: what is there works, what is missing is
+named and refused with a hint. `make test-without` runs this without each of them."""
 import json
 import os
+import shutil
 
 import support
 from support import mpi
@@ -18,8 +19,12 @@ class Parts(support.TestCase):
 
     def test_the_build_that_was_asked_for(self):
         wanted = os.environ.get("ANYTIME_WITHOUT")  # set by tools/test_without.sh
-        if wanted is not None:
-            self.assertEqual(self.missing, {wanted})
+        if wanted is None:
+            return
+        if wanted == "gnuplot":  # not a library: it is hidden from PATH
+            self.assertIsNone(shutil.which("gnuplot"))
+            wanted = None
+        self.assertEqual(self.missing, {wanted} - {None})
 
     def test_doctor_says_the_same_as_version(self):
         findings = json.loads(self.anytime("doctor", "--json").out)["findings"]
@@ -53,6 +58,19 @@ class Parts(support.TestCase):
                                env={**mpi.ENV, **env})
             self.assert_complaint(ended, "built without MPI", "anytime hub", "libopenmpi-dev")
         self.assertEqual(self.train_json(*support.SMALL, "--steps", 5)["steps"], 5)
+
+    def test_reports_have_plots_or_say_what_draws_them(self):
+        run = self.train(*support.SMALL, "--steps", 5).folder
+        for name, path in (("here", os.environ["PATH"]), ("hidden", str(self.folder))):
+            drawn = shutil.which("gnuplot", path=path) is not None
+            with self.subTest(gnuplot=name):
+                out = self.folder / f"report-{name}"
+                ended = self.anytime("report", run, "--out", out,
+                                     env={**os.environ, "PATH": path})
+                self.assertTrue((out / "report.html").exists(), ended)
+                self.assertTrue((out / "panels.gp").exists(), ended)
+                self.assertEqual((out / "panels.png").exists(), drawn, ended)
+                self.assertEqual("apt-get install gnuplot" in ended.err, not drawn, ended)
 
     def test_the_dashboard_opens_or_is_refused(self):
         run = self.train(*support.SMALL, "--steps", 5).folder

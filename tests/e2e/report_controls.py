@@ -3,32 +3,12 @@
 import json
 
 import support
-from support import browser
-
-RUN = ("--data", "synthetic:1500,12,3", "--batch", "16", "--micro-batch", "4", "--sample-time",
-       "1ms", "--eval-every", "20", "--quiet")
-SLOW = ("--workers", "4", "--straggler", "speed:1,1,1,2")
-DRAWN = "document.querySelectorAll('.chart:not([hidden]) .plot canvas').length"
-SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
+from support import browser, reports
+from support.reports import RUN, SLOW
 
 
-class Controls(support.TestCase):
+class Controls(reports.TestCase):
     """Rendered pages."""
-
-    def simulate(self, name, *words):
-        self.anytime("simulate", *RUN, *words, "--run", name)
-
-    def report(self, *words):
-        self.anytime("report", *words, "--out", "out")
-        return self.folder / "out" / "report.html"
-
-    def visit(self, tab, page):
-        tab.visit(page.as_uri())
-        tab.wait_for(f"{DRAWN} > 3")
-        tab.evaluate(SETTLED)
-
-    def text(self, tab, selector):
-        return tab.evaluate(f"document.querySelector({json.dumps(selector)}).textContent")
 
     def test_axes_are_labeled_and_readouts_do_not_repeat_titles(self):
         self.simulate("run", *SLOW, "--steps", 60)

@@ -6,14 +6,10 @@ import pathlib
 import re
 
 import support
-from support import browser
+from support import browser, reports
+from support.reports import RUN, SLOW
 
-RUN = ("--data", "synthetic:1500,12,3", "--batch", "16", "--micro-batch", "4", "--sample-time",
-       "1ms", "--eval-every", "20", "--quiet")
-SLOW = ("--workers", "4", "--straggler", "speed:1,1,1,2")
 SCREENSHOTS = pathlib.Path.cwd() / "screenshots"  # kept in the build folder for inspection
-DRAWN = "document.querySelectorAll('.chart:not([hidden]) .plot canvas').length"
-SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
 
 
 def data_of(path):
@@ -23,17 +19,7 @@ def data_of(path):
     return json.loads(found.group(1))
 
 
-class Reports(support.TestCase):
-    """Runs and their reports in a temporary folder."""
-
-    def simulate(self, name, *words):
-        self.anytime("simulate", *RUN, *words, "--run", name)
-
-    def report(self, *words):
-        """Writes a report; returns the path of its page."""
-        self.anytime("report", *words, "--out", "out")
-        return self.folder / "out" / "report.html"
-
+class Reports(reports.TestCase):
     def workers(self, page):
         return data_of(page)["runs"][0]["story"]["workers"]
 
@@ -99,9 +85,7 @@ class Files(Reports):
         if not browser.find():
             self.skipTest("chromium is not installed")
         with browser.open() as tab:
-            tab.visit(page.as_uri())
-            tab.wait_for(f"{DRAWN} > 3")
-            tab.evaluate(SETTLED)
+            self.visit(tab, page)
             SCREENSHOTS.mkdir(exist_ok=True)
             tab.screenshot(SCREENSHOTS / "thousand.png")
             tab.check_quiet()
@@ -116,14 +100,6 @@ class Looks(Reports):
             self.skipTest("chromium is not installed")
         SCREENSHOTS.mkdir(exist_ok=True)
 
-    def visit(self, tab, page):
-        tab.visit(page.as_uri())
-        tab.wait_for(f"{DRAWN} > 3")
-        tab.evaluate(SETTLED)
-
-    def text(self, tab, selector):
-        return tab.evaluate(f"document.querySelector({json.dumps(selector)}).textContent")
-
     def test_one_run_light_dark_and_narrow(self):
         run = self.train(*RUN, *SLOW, "--steps", 60)
         with browser.open() as tab:
@@ -137,12 +113,12 @@ class Looks(Reports):
                 self.assertIn(wanted, sections)
             tab.screenshot(SCREENSHOTS / "light.png")
             tab.prefer("dark")
-            tab.evaluate(SETTLED)
+            tab.settle()
             ground = tab.evaluate("getComputedStyle(document.body).backgroundColor")
             self.assertLess(sum(map(int, re.findall(r"\d+", ground))), 150, ground)
             tab.screenshot(SCREENSHOTS / "dark.png")
             tab.resize(360, 740, mobile=True)
-            tab.evaluate(SETTLED)
+            tab.settle()
             self.assertLessEqual(tab.evaluate("document.documentElement.scrollWidth"), 360)
             tab.screenshot(SCREENSHOTS / "narrow.png")
             tab.check_quiet()

@@ -258,8 +258,8 @@ class Signals(Resume):
 
 class FrozenSaver(Resume):
     """A saver that makes no progress (stopped, or a file system that does not answer)."""
-    def frozen(self):
-        run = self.start(*Signals.ENDLESS, "--checkpoint-every", 0)
+    def frozen(self, *arguments):
+        run = self.start(*Signals.ENDLESS, "--checkpoint-every", 0, *arguments)
         run.wait_steps(20)
         saver = run.child_named("anytime-saver")
         os.kill(saver, signal.SIGSTOP)
@@ -273,6 +273,15 @@ class FrozenSaver(Resume):
         ended = run.wait()
         self.assertEqual(ended.code, support.STOPPED, ended)
         self.assertEqual(ended.result["steps"], int(checkpoints(run.folder)[0].name[5:17]))
+
+    def test_workers_keep_their_lease_while_the_hub_waits(self):
+        """They are told to leave after the last checkpoint, which takes longer than a lease."""
+        run, saver = self.frozen("--lease", "1s")
+        os.kill(saver, signal.SIGCONT)
+        ended = run.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assertEqual(ended.result["evictions"], 0, ended)
+        self.assert_ledger(ended)
 
     def test_a_run_ends_without_its_last_checkpoint(self):
         run, _ = self.frozen()

@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
-"""The TensorBoard files of a run, read as TensorBoard reads them."""
-import math
+"""The TensorBoard files of a run, read as TensorBoard reads them (itself: tests/readers)."""
 import signal
-import unittest
 
 import support
 from support import tfevents
@@ -139,19 +137,6 @@ class Files(support.TestCase):
         ended = self.train(*support.SMALL, "--workers", 1, "--steps", 3, "--record", "steps")
         self.assertFalse((ended.folder / "tensorboard").exists())
 
-    def test_tensorboard_itself_reads_them(self):
-        try:
-            from tensorboard.backend.event_processing import event_accumulator
-        except ImportError:
-            self.skipTest("TensorBoard is not installed")
-        ended = self.train(*support.SMALL, "--model", "mlp:8", "--workers", 2, "--steps", 50)
-        seen = event_accumulator.EventAccumulator(str(ended.folder / "tensorboard" / "hub"))
-        seen.Reload()
-        self.assertLessEqual(STEP_TAGS, set(seen.Tags()["scalars"]))
-        self.assertLessEqual(HISTOGRAMS, set(seen.Tags()["histograms"]))
-        self.assertTrue(seen.Tags()["graph"])
-        self.assertTrue(math.isfinite(seen.Scalars("train/loss")[-1].value))
-
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    support.main()

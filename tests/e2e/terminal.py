@@ -2,7 +2,6 @@
 """Output on a terminal: resizing, many workers, narrow windows, the summary at the end."""
 import os
 import signal
-import unittest
 
 import support
 from support.screen import Terminal
@@ -32,7 +31,7 @@ class LiveBlock(support.TestCase):
         terminal.wait_shown(lambda screen: "░ idle" in screen.text() and "elapsed" in screen.text(),
                             "the complete title is shown")
         for columns, rows, shown, hidden in ((60, 24, "3 █", "░ idle"),
-                                             (30, 10, "3 █", "elapsed"),
+                                             (30, 10, "3 █", "░  step"),
                                              (120, 40, "░ idle", "\0")):
             terminal.resize(columns, rows)
             terminal.wait_shown(lambda screen: shown in screen.text() and
@@ -178,4 +177,4 @@ class Resources(support.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    support.main()

@@ -4,7 +4,6 @@ import collections
 import json
 import os
 import signal
-import unittest
 
 import support
 
@@ -210,4 +209,4 @@ class Traces(support.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    support.main()

@@ -11,9 +11,10 @@ import re
 import shlex
 import struct
 import subprocess
-import sys
 import tempfile
 import unittest
+
+import support
 
 ANYTIME = os.environ.get("ANYTIME", "")
 TIMEOUT_S = 120
@@ -597,16 +598,5 @@ class Doctor(Case):
         self.refused(USAGE, "'x'", "doctor", "x")
 
 
-def main():
-    if not ANYTIME:
-        print("set ANYTIME to the program to be tested", file=sys.stderr)
-        return 1
-    program = unittest.main(exit=False, verbosity=1)
-    result = program.result
-    bad = len(result.failures) + len(result.errors)
-    print(f"verbs: {result.testsRun} tests, {bad} failed")
-    return 0 if result.wasSuccessful() else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    support.main()

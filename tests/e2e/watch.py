@@ -16,11 +16,9 @@ SCREENSHOTS = pathlib.Path.cwd() / "screenshots"  # kept in the build folder for
 STEPS = "((Anytime.live.runs[0] || {}).summary || {state: {steps: 0}}).state.steps"
 STATUS = "document.querySelector('.status').textContent"
 NOTICES = "document.querySelector('.notices').textContent"
-DRAWN = "document.querySelectorAll('.chart:not([hidden]) .plot canvas').length"
 FITTING = ("[...document.querySelectorAll('section:not([hidden]) .chart:not([hidden]) "
            ".plot')].every((plot) => "
            "Math.abs(plot.querySelector('canvas').clientWidth - plot.clientWidth) < 2)")
-SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
 
 
 class Live(dashboard.TestCase):
@@ -36,13 +34,13 @@ class Live(dashboard.TestCase):
 
     def screenshot(self, page, name, **options):
         SCREENSHOTS.mkdir(exist_ok=True)
-        page.evaluate(SETTLED)
+        page.settle()
         page.screenshot(SCREENSHOTS / f"{name}.png", **options)
 
     def test_a_growing_run_is_shown_and_a_killed_worker_appears_as_lost(self):
         run = self.start(*LIVE)
         page = self.open_page(self.watch(run.folder))
-        page.wait_for(f"{STEPS} > 20 && {DRAWN} > 5")
+        page.wait_for(f"{STEPS} > 20 && {browser.CHARTS_DRAWN} > 5")
         steps = page.evaluate(STEPS)
         points = page.evaluate("Anytime.live.page.curves[0].series[0].curve.x.length")
         page.wait_for(f"{STEPS} > {steps + 20}")
@@ -80,7 +78,7 @@ class Live(dashboard.TestCase):
     def test_pause_and_time_range_by_keyboard(self):
         run = self.start(*LIVE)
         page = self.open_page(self.watch(run.folder))
-        page.wait_for(f"{STEPS} > 20 && {DRAWN} > 5")
+        page.wait_for(f"{STEPS} > 20 && {browser.CHARTS_DRAWN} > 5")
         page.press("p")
         page.wait_for("!Anytime.live.busy && !Anytime.live.timer")
         self.assertIn("paused", page.evaluate(STATUS))
@@ -140,7 +138,7 @@ class Live(dashboard.TestCase):
         page.wait_for(f"{STEPS} == 40")
         self.assertEqual(board.stop(), support.DONE)
         page.wait_for(f"/has stopped/.test({STATUS})")
-        self.assertGreater(page.evaluate(DRAWN), 5)
+        self.assertGreater(page.evaluate(browser.CHARTS_DRAWN), 5)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ import subprocess
 import tempfile
 import unittest
 
+import support
+
 ANYTIME = os.environ["ANYTIME"]
 COMMON = ["--data", "synthetic:2000,20,4", "--workers", "6", "--batch", "32", "--micro-batch", "4",
           "--straggler", "niagara+speed:1,1,1,2,1,1.5", "--straggler-scale", "20%",
@@ -68,4 +70,4 @@ class WhatIf(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    support.main()

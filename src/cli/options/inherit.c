@@ -33,7 +33,7 @@ static at_err inherit(at_parsed *parsed, const char *path, const json_t *documen
     const json_t *options = json_object_get(document, "options");
     if (!json_is_object(options))
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s has no options", path);
-    AT_TRY(at_options_inherit(parsed, options, except, except_count, fail));
+    AT_TRY(at_options_inherit(parsed, AT_FOR_TRAIN, options, except, except_count, fail));
     parsed->inherits = true;
     return keep_old_defaults(parsed, options, fail);
 }
@@ -70,6 +70,15 @@ at_err at_inherit_run_options(at_parsed *parsed, const char *run, const char *co
     at_err       err = inherit(parsed, path, result, except, except_count, fail);
     json_decref(result);
     free(bytes);
+    return err;
+}
+
+at_err at_inherit_net_text(at_parsed *parsed, const char *weights, at_fail *fail)
+{
+    char *text;
+    AT_TRY(at_safetensors_text(weights, "net", &text, fail));
+    at_err err = text ? at_options_keep(parsed, text, &parsed->settings.net_text, fail) : AT_OK;
+    free(text);
     return err;
 }
 
@@ -146,6 +155,7 @@ at_err at_resume_open(at_parsed *parsed, at_checkpoint *checkpoint, at_fail *fai
     const json_t *echo = json_object_get(checkpoint->state, "options");
     size_t        count = list_exceptions(parsed, echo, except);
     at_err        err = inherit(parsed, run, checkpoint->state, except, count, fail);
+    if (!err) err = at_inherit_net_text(parsed, checkpoint->path, fail);
     if (err) at_checkpoint_close(checkpoint);
     return err;
 }

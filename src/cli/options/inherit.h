@@ -11,6 +11,10 @@
 at_err at_inherit_run_options(at_parsed *parsed, const char *run, const char *const *except,
                               size_t except_count, at_fail *fail);
 
+/* Takes the text of the net that was kept in a file of weights, if it was a file of the user's, so
+ * that the model can be built although that file has changed or is gone. */
+at_err at_inherit_net_text(at_parsed *parsed, const char *weights, at_fail *fail);
+
 /* Opens the newest valid checkpoint of parsed->settings.resume and takes the settings of its run,
  * except those that the user changes. AT_ERR_USAGE for an option that must not change. */
 at_err at_resume_open(at_parsed *parsed, at_checkpoint *checkpoint, at_fail *fail);

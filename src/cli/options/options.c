@@ -89,8 +89,8 @@ const at_option at_options[] = {
          "CSV: the label column [label, class or target, else the last]"),
     TEXT("unpack-limit", SIMULATION, MODEL, RUNS | DATA | TRAINED | SLICES | WORK | AT_FOR_ADVISE,
          unpack_limit, "auto", "SIZE|auto|none",
-         "Most bytes that a packed file (gzip, xz) may expand to; auto: 1 GB, or 200 times its "
-         "size if that is more"),
+         "Largest size that a packed file (gzip, xz) may unpack to; auto: 1 GB, or 200 times its "
+         "own size if that is more"),
     TEXT("ignore", SIMULATION, MODEL, RUNS | DATA | TRAINED, ignore, NULL, "COLUMN,..",
          "CSV: columns to leave out; none: keep all [those that only tell rows apart]"),
     TEXT("missing", SIMULATION, MODEL, RUNS | DATA | TRAINED, missing, "refuse", "refuse|fill|drop",
@@ -107,9 +107,9 @@ const at_option at_options[] = {
 
     /* ---- workers and strategy ---- */
     WHOLE("workers", MAIN, WORKERS, RUNS, workers, NULL, 0, 1e6, "N",
-          "Worker processes; 0 trains in this process, without a hub [one per core]"),
+          "Worker processes, also as -n N; 0 trains in this process, without a hub [one per core]"),
     WHOLE("workers-min", RARE, WORKERS, RUNS, workers_min, NULL, 1, 1e6, "N",
-          "With fewer workers present the run holds, and stops after --join-timeout [1]"),
+          "With fewer workers the run waits for more, and stops after --join-timeout [1]"),
     WHOLE("workers-max", SIMULATION, WORKERS, RUNS, workers_max, NULL, 1, 1e6, "N",
           "Most workers at a time, when workers join later (simulation: --faults join) "
           "[--workers]"),
@@ -293,6 +293,9 @@ const at_option at_options[] = {
     TEXT("resume", COMMON, RUN, TRAIN, resume, NULL, "RUN",
          "Resume a run in its folder from its newest checkpoint, with its settings; --workers, "
          "--world, --mix and the stopping options may change"),
+    TEXT("resume", RARE, RUN, COMPARE | SWEEP, resume, NULL, "DIR",
+         "Go on with an interrupted comparison in its folder: finished runs are kept; --repeats "
+         "may be larger, all other settings stay"),
     TEXT("from", COMMON, RUN, SIMULATE, from, NULL, "RUN",
          "Simulate the machines of a recorded run under the options given here"),
     TEXT("checkpoint-every", RARE, RUN, TRAIN, checkpoint_every, NULL, "STEPS|T",
@@ -306,7 +309,7 @@ const at_option at_options[] = {
          "Format of the file [from the suffix of --out]"),
     TEXT("plots", COMMON, RUN, COMPARE | SWEEP | REPORT, plots, "few", "all|few|none",
          "few: curves over time and two pages of panels; all: also each panel as its own file; "
-         "none: no plots"),
+         "none: neither plots nor a web page"),
     TEXT("plots", COMMON, RUN, SLICES, plots, "few", "all|few|none",
          "few or all: both plots; none: no plots"),
     WHOLE("trace-events", COMMON, RUN, REPORT, trace_events, "200000", 0, 1e8, "N",
@@ -326,9 +329,9 @@ const at_option at_options[] = {
          "classic: a line per round and per step on stdout, as the published programs print them"),
     FLAG("dry-run", RARE, RUN, LIVE, dry_run, "no",
          "Check everything, print sizes, memory and time needed, and write nothing"),
-    WHOLE(
-        "restarts", COMMON, RUN, RUN_VERB, restarts, "5", 0, 1e9, "N",
-        "How often a worker that ended with an error is started again, in a row without a report"),
+    WHOLE("restarts", COMMON, RUN, RUN_VERB, restarts, "5", 0, 1e9, "N",
+          "How often a worker that ends with an error is started again; its next report resets "
+          "the count"),
     TEXT(
         "log-dir", COMMON, RUN, RUN_VERB, log_dir, NULL, "DIR",
         "Write the output of each worker to DIR/rank-N.out and rank-N.err [print it, with the rank "

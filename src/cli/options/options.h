@@ -68,6 +68,7 @@ typedef struct at_settings {
     int64_t     restarts;
     bool        watch, open, once;
     bool        scores, crop; /* of a trained model: needs labels, crops pictures; no options */
+    const char *net_text;     /* of a trained model: kept with its weights; no option */
     bool        json, quiet, dry_run;
     const char *help; /* NULL, "yes" or "all" */
 } at_settings;
@@ -210,10 +211,10 @@ at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, const char *
 at_err at_options_set(at_parsed *parsed, unsigned verb, const char *name, const char *value,
                       at_fail *fail);
 
-/* Takes the values of an echo (see below) for options that the user did not give, except those
- * named in `except`. */
-at_err at_options_inherit(at_parsed *parsed, const json_t *echo, const char *const *except,
-                          size_t except_count, at_fail *fail);
+/* Takes the values of an echo (see below) for options of these verbs that the user did not give,
+ * except those named in `except`. */
+at_err at_options_inherit(at_parsed *parsed, unsigned verb, const json_t *echo,
+                          const char *const *except, size_t except_count, at_fail *fail);
 
 /* Copies a text; the copy lives as long as the options. */
 at_err at_options_keep(at_parsed *parsed, const char *text, const char **copy, at_fail *fail);

@@ -335,32 +335,32 @@ static const char *echo_text(const json_t *echo, const char *name, char *number,
 }
 
 /* Options that an earlier version echoed under the names that are aliases now. */
-static at_err inherit_aliases(at_parsed *parsed, const json_t *echo, const char *const *except,
-                              size_t except_count, at_fail *fail)
+static at_err inherit_aliases(at_parsed *parsed, unsigned verb, const json_t *echo,
+                              const char *const *except, size_t except_count, at_fail *fail)
 {
     char number[64];
     for (const at_option_alias *alias = at_option_aliases; alias->name; alias++) {
         bool wanted = !at_options_given(parsed, alias->option) &&
                       !is_among(alias->option, except, except_count);
         const char *text = echo_text(echo, alias->name, number, sizeof number);
-        if (!wanted || !text || find_alias(alias->name, text, AT_FOR_TRAIN) != alias) continue;
-        AT_TRY(set_alias(parsed, AT_FOR_TRAIN, alias->name, text, fail));
-        parsed->given[find_row(alias->option, AT_FOR_TRAIN) - at_options] = false;
+        if (!wanted || !text || find_alias(alias->name, text, verb) != alias) continue;
+        AT_TRY(set_alias(parsed, verb, alias->name, text, fail));
+        parsed->given[find_row(alias->option, verb) - at_options] = false;
     }
     return AT_OK;
 }
 
-at_err at_options_inherit(at_parsed *parsed, const json_t *echo, const char *const *except,
-                          size_t except_count, at_fail *fail)
+at_err at_options_inherit(at_parsed *parsed, unsigned verb, const json_t *echo,
+                          const char *const *except, size_t except_count, at_fail *fail)
 {
     char number[64];
     for (const at_option *row = at_options; row->name; row++) {
-        bool wanted = (row->verbs & AT_FOR_TRAIN) && !at_options_given(parsed, row->name) &&
+        bool wanted = (row->verbs & verb) && !at_options_given(parsed, row->name) &&
                       !is_among(row->name, except, except_count);
         const char *text = echo_text(echo, row->name, number, sizeof number);
         if (wanted && text) AT_TRY(set_value(parsed, row, text, fail));
     }
-    return inherit_aliases(parsed, echo, except, except_count, fail);
+    return inherit_aliases(parsed, verb, echo, except, except_count, fail);
 }
 
 void at_options_settle(at_parsed *parsed, const char *name)

@@ -5,8 +5,8 @@
 
 /* Of groups that otherwise belong to the hub. */
 static const char *const refused[] = {
-    "micro-batch", "deal",       "shard",   "topology",  "hubs",   "respawn",  "world",  "threads",
-    "eval-every",  "comm-delay", "latency", "bandwidth", "faults", "compress", "dry-run"};
+    "micro-batch", "deal",       "shard",      "topology", "hubs",      "respawn", "world",
+    "threads",     "eval-every", "comm-delay", "latency",  "bandwidth", "faults",  "dry-run"};
 
 bool at_option_works_with_seats(const at_option *option)
 {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/loading_progress.h"
 #include "cli/output.h"
 #include "cli/verbs/measured_options.h"
 #include "cli/verbs/verbs.h"
@@ -83,6 +84,14 @@ static at_err print_advice(const at_advice *a, at_fail *fail)
     return AT_OK;
 }
 
+/* Predictions take longer than reading a log. */
+static void advance(void *self, uint64_t done, uint64_t total)
+{
+    at_loading_line *line = self;
+    line->doing = "simulating strategies for";
+    at_load_progress_report(&line->loading, done, total);
+}
+
 at_err at_verb_advise(at_parsed *parsed, const char *command, at_fail *fail)
 {
     const at_settings *s = &parsed->settings;
@@ -93,9 +102,14 @@ at_err at_verb_advise(at_parsed *parsed, const char *command, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE, "for example: anytime advise runs/my-run",
                            "advise needs a run folder or a CSV file");
     AT_TRY(at_measured_options(s, &options.log, &options.delays, fail));
-    AT_TRY(at_advice_new(parsed->word, parsed->words, &options, &advice, fail));
-    at_err err =
-        s->json ? at_print_json_take(at_advice_json(&advice), fail) : print_advice(&advice, fail);
+    at_loading_line line;
+    at_loading_line_init(&line, parsed->word[0], s->quiet);
+    at_loading_line_follow_logs(&line, 0, 1);
+    options.progress = (at_predict_progress){.report = advance, .self = &line};
+    at_err err = at_advice_new(parsed->word, parsed->words, &options, &advice, fail);
+    at_loading_line_end(&line);
+    if (err) return err;
+    err = s->json ? at_print_json_take(at_advice_json(&advice), fail) : print_advice(&advice, fail);
     if (!err && s->html) err = at_advice_page(&advice, s->html, fail);
     if (!err && s->html && !s->json) printf("page: %s\n", s->html);
     at_advice_deinit(&advice);

@@ -1,6 +1,6 @@
 /* `anytime compare`: runs every entry with the first seed, then every entry with the second, and so
  * on, so that slow changes of the machine (heat, other load) affect all entries alike. Files are
- * updated after each run: an interrupted comparison keeps what it has. */
+ * updated after each run: an interrupted comparison keeps what it has, and can be resumed. */
 #include "cli/verbs/compare.h"
 
 #include <assert.h>
@@ -19,7 +19,6 @@
 #include "learn/optim/optim.h"
 #include "learn/optim/schedule.h"
 #include "pace/pace.h"
-#include "record/run_lock.h"
 
 /* ---- entries ------------------------------------------------------------------------------- */
 
@@ -256,8 +255,9 @@ static at_err share_sample_time(at_compare *compare, at_entry *entry, at_ns meas
     for (at_entry *other = entry; other < compare->entry + compare->entries; other++) {
         at_settings *s = &other->parsed.settings;
         bool         asks = s->sample_time && strcmp(s->sample_time, "measure") == 0;
-        if (asks && has_same_sample_time(s, &entry->parsed.settings))
-            AT_TRY(at_options_set(&other->parsed, AT_FOR_TRAIN, "sample-time", text, fail));
+        if (!asks || !has_same_sample_time(s, &entry->parsed.settings)) continue;
+        AT_TRY(at_options_set(&other->parsed, AT_FOR_TRAIN, "sample-time", text, fail));
+        snprintf(other->sample_time, sizeof other->sample_time, "%s", text);
     }
     return AT_OK;
 }
@@ -292,6 +292,7 @@ static at_err open_entries(at_compare *compare, at_fail *fail)
         compare->entries++;
         if (open_entry(&compare->entry[i], parsed->word[i], parsed, fail))
             return wrap_entry(compare, parsed->word[i], fail);
+        AT_TRY(at_compare_restore_entry(compare, i, fail));
     }
     AT_TRY(label_entries(compare->entry, compare->entries, fail));
     for (uint32_t i = 0; i < compare->entries; i++)
@@ -328,19 +329,24 @@ static at_err open_compare(at_compare *compare, at_fail *fail)
     AT_TRY(at_plots_check(s->plots, fail));
     AT_TRY(at_tune_check(compare, fail));
     AT_TRY(at_launch_targets(s->target, &compare->limits, fail));
-    AT_TRY(at_launch_folder(s->out, "compare", compare->folder, sizeof compare->folder, fail));
+    if (!compare->before)
+        AT_TRY(
+            at_launch_folder(s->out, compare->what, compare->folder, sizeof compare->folder, fail));
+    AT_TRY(at_run_lock_take_as(compare->folder, "compare.lock", &compare->lock, fail));
     compare->entry = calloc(compare->parsed->words, sizeof *compare->entry);
     if (!compare->entry) return at_fail_memory(fail);
     AT_TRY(open_entries(compare, fail));
     AT_TRY(check_jobs(compare, fail));
-    AT_TRY(at_file_make_folder(compare->folder, fail));
-    return at_compare_write(compare, fail);
+    /* The runs of a comparison that is resumed are added one by one: keep its file until then. */
+    return compare->before ? AT_OK : at_compare_write(compare, fail);
 }
 
 static void close_compare(at_compare *compare)
 {
     for (uint32_t i = 0; i < compare->entries; i++) at_entry_close(&compare->entry[i]);
     free(compare->entry);
+    json_decref(compare->before);
+    at_run_lock_release(&compare->lock);
     at_launch_drop_folder(compare->folder);
 }
 
@@ -359,7 +365,8 @@ static int64_t seed_of(const at_compare *compare, uint32_t run)
 }
 
 /* "compare: run 3 of 6, amb, seed 2, about 40.1s left" */
-void at_compare_progress(const at_compare *compare, uint32_t run, uint32_t finished, at_ns spent)
+void at_compare_progress(const at_compare *compare, uint32_t run, uint32_t finished,
+                         uint32_t remaining, at_ns spent)
 {
     char     left[32];
     uint32_t runs = compare->entries * compare->repeats;
@@ -368,12 +375,12 @@ void at_compare_progress(const at_compare *compare, uint32_t run, uint32_t finis
             entry_of(compare, run)->label, (long long)seed_of(compare, run));
     if (finished > 0)
         fprintf(stderr, ", about %s left",
-                at_text_show_duration(left, sizeof left, spent / finished * (runs - finished)));
+                at_text_show_duration(left, sizeof left, spent / finished * remaining));
     fprintf(stderr, "\n");
 }
 
-static at_err run_folder(const at_compare *compare, uint32_t run, char *path, size_t size,
-                         at_fail *fail)
+at_err at_compare_run_folder(const at_compare *compare, uint32_t run, char *path, size_t size,
+                             at_fail *fail)
 {
     at_text text = at_text_in(path, size);
     at_text_add(&text, "%s/%s-%lld", compare->folder, entry_of(compare, run)->label,
@@ -382,13 +389,14 @@ static at_err run_folder(const at_compare *compare, uint32_t run, char *path, si
     return AT_OK;
 }
 
-/* A run of our own workers. */
+/* A run of our own workers; `resume` is NULL for one that starts at step 0. */
 static at_err run_launch(const at_compare *compare, uint32_t run, const char *path, bool quiet,
-                         json_t **result, at_fail *fail)
+                         const at_checkpoint *resume, json_t **result, at_fail *fail)
 {
     at_launch launch;
     AT_TRY(at_launch_open(&launch, &entry_of(compare, run)->parsed, compare->command, fail));
     launch.run.folder = path;
+    launch.run.resume = resume;
     if (!launch.run.checkpoint_every) launch.run.checkpoint_every = "none";
     if (quiet || !launch.run.console.terminal) launch.run.console.quiet = true;
     if (run >= compare->entries) launch.run.skips_hints = true; /* the first repeat gives them */
@@ -399,28 +407,41 @@ static at_err run_launch(const at_compare *compare, uint32_t run, const char *pa
 
 /* A run of programs; what they print goes to files beside the others. */
 static at_err run_programs(const at_compare *compare, at_entry *entry, const char *path,
-                           json_t **result, at_fail *fail)
+                           const at_checkpoint *resume, json_t **result, at_fail *fail)
 {
-    at_program_run run = {.command = compare->command, .folder = path};
+    at_program_run run = {.command = compare->command, .folder = path, .resume = resume};
     entry->parsed.settings.log_dir = path;
     return at_run_programs(&entry->parsed, &run, result, fail);
 }
 
+static at_err run_in(const at_compare *compare, uint32_t run, const char *path, bool quiet,
+                     const at_checkpoint *resume, at_fail *fail)
+{
+    at_entry *entry = entry_of(compare, run);
+    json_t   *result = NULL;
+    at_err    err = entry->parsed.command
+                        ? run_programs(compare, entry, path, resume, &result, fail)
+                        : run_launch(compare, run, path, quiet, resume, &result, fail);
+    json_decref(result);
+    return err;
+}
+
 at_err at_compare_run(at_compare *compare, uint32_t run, bool quiet, at_fail *fail)
 {
-    char        path[AT_COMPARE_PATH_SIZE];
-    at_entry   *entry = entry_of(compare, run);
-    json_t     *result = NULL;
-    at_run_lock lock = {0};
+    char          path[AT_COMPARE_PATH_SIZE];
+    at_entry     *entry = entry_of(compare, run);
+    at_checkpoint checkpoint = {0};
+    at_run_lock   lock = {0};
+    bool          resumes = false;
     entry->parsed.settings.seed = seed_of(compare, run);
-    AT_TRY(run_folder(compare, run, path, sizeof path, fail));
+    AT_TRY(at_compare_run_folder(compare, run, path, sizeof path, fail));
+    if (compare->before)
+        AT_TRY(at_compare_take_up(path, entry->simulated, &checkpoint, &resumes, fail));
     at_err err = at_file_make_folder(path, fail);
     if (!err) err = at_run_lock_take(path, &lock, fail);
-    if (!err)
-        err = entry->parsed.command ? run_programs(compare, entry, path, &result, fail)
-                                    : run_launch(compare, run, path, quiet, &result, fail);
+    if (!err) err = run_in(compare, run, path, quiet, resumes ? &checkpoint : NULL, fail);
     at_run_lock_release(&lock);
-    json_decref(result);
+    at_checkpoint_close(&checkpoint);
     return err;
 }
 
@@ -431,7 +452,7 @@ at_err at_compare_add_run(at_compare *compare, uint32_t run, at_fail *fail)
     char         folder[AT_COMPARE_PATH_SIZE], path[AT_COMPARE_PATH_SIZE + 16];
     json_error_t error;
     assert(entry_of(compare, run)->run_count == run / compare->entries);
-    AT_TRY(run_folder(compare, run, folder, sizeof folder, fail));
+    AT_TRY(at_compare_run_folder(compare, run, folder, sizeof folder, fail));
     snprintf(path, sizeof path, "%s/result.json", folder);
     json_t *result = json_load_file(path, 0, &error);
     if (!result)
@@ -451,10 +472,15 @@ at_err at_compare_wrap_run(const at_compare *compare, uint32_t run, at_fail *fai
 /* One after another in this process: runs in real time would take each other's cores. */
 static at_err run_in_turn(at_compare *compare, at_fail *fail)
 {
-    at_ns began = at_clock_now();
-    for (uint32_t run = 0; run < compare->entries * compare->repeats; run++) {
-        at_compare_progress(compare, run, run, at_clock_now() - began);
-        at_err err = at_compare_run(compare, run, false, fail);
+    at_ns    began = at_clock_now();
+    uint32_t runs = compare->entries * compare->repeats, made = 0;
+    uint32_t remaining = runs - at_compare_count_made(compare);
+    for (uint32_t run = 0; run < runs; run++) {
+        at_err err = AT_OK;
+        if (!at_compare_is_made(compare, run)) {
+            at_compare_progress(compare, run, made++, remaining--, at_clock_now() - began);
+            err = at_compare_run(compare, run, false, fail);
+        }
         if (!err) err = at_compare_add_run(compare, run, fail);
         if (err) return at_compare_wrap_run(compare, run, fail);
         AT_TRY(at_compare_write(compare, fail));
@@ -472,92 +498,22 @@ at_err at_compare_run_all(at_compare *compare, at_fail *fail)
     return at_compare_run_jobs(compare, (uint32_t)jobs, fail);
 }
 
-/* ---- plots --------------------------------------------------------------------------------- */
-
-static char *folder_of(const at_compare *compare, const at_entry *entry, uint32_t i)
-{
-    char *path;
-    assert(i < entry->run_count);
-    int size =
-        asprintf(&path, "%s/%s", compare->folder,
-                 json_string_value(json_object_get(json_array_get(entry->runs, i), "folder")));
-    return size < 0 ? NULL : path;
-}
-
-/* Lists the folders of all runs, `repeats` places per entry. False when out of memory. */
-static bool list_folders(at_compare *compare, char **folders, at_panel_runs *runs)
-{
-    bool complete = true;
-    for (uint32_t i = 0; i < compare->entries; i++) {
-        at_entry *entry = &compare->entry[i];
-        char    **first = folders + (size_t)i * compare->repeats;
-        assert(entry->run_count <= compare->repeats);
-        for (uint32_t run = 0; run < entry->run_count; run++)
-            complete = (first[run] = folder_of(compare, entry, run)) && complete;
-        runs[i] = (at_panel_runs){.label = at_entry_title(entry, entry->title, sizeof entry->title),
-                                  .folders = (const char *const *)first,
-                                  .count = entry->run_count};
-    }
-    return complete;
-}
-
-static at_err draw(const at_compare *compare, const at_panel_runs *runs, char *names, size_t size,
-                   at_fail *fail)
-{
-    char               title[200];
-    const at_settings *s = &compare->parsed->settings;
-    at_text            text = at_text_in(title, sizeof title);
-    if (compare->parsed->command)
-        at_text_add(&text, "%s", compare->parsed->command[0]);
-    else
-        at_text_add(&text, "%s on %s", s->model, s->data);
-    at_panel_options options = {
-        .title = title, .folder = compare->folder, .runs = runs, .run_count = compare->entries};
-    return at_plots_write(s->plots, options, names, size, fail);
-}
-
-/* Draws the panels into the comparison's folder; see at_plots_write. */
-static at_err plot(at_compare *compare, char *names, size_t size, at_fail *fail)
-{
-    size_t         count = (size_t)compare->entries * compare->repeats;
-    char         **folders = calloc(count, sizeof *folders);
-    at_panel_runs *runs = calloc(compare->entries, sizeof *runs);
-    at_err         err;
-    *names = '\0';
-    if (!folders || !runs || !list_folders(compare, folders, runs))
-        err = at_fail_memory_for(fail, "for the plots");
-    else
-        err = draw(compare, runs, names, size, fail);
-    for (size_t i = 0; folders && i < count; i++) free(folders[i]);
-    free(folders);
-    free(runs);
-    return err;
-}
-
 /* ---- the verb ------------------------------------------------------------------------------ */
-
-/* Prints the numbers before drawing, so that they are shown even if plots fail. */
-static at_err show(at_compare *compare, at_fail *fail)
-{
-    char plots[AT_PLOTS_NAMES_SIZE];
-    bool json = compare->parsed->settings.json;
-    if (json) AT_TRY(at_print_json_take(at_compare_json(compare), fail));
-    if (!json && compare->entry->run_count > 0) AT_TRY(at_compare_print(compare, fail));
-    AT_TRY(plot(compare, plots, sizeof plots, fail));
-    if (json) return AT_OK;
-    if (*plots) printf("plots: %s, each also as .svg\n", plots);
-    printf("written to %s\n", compare->folder);
-    return AT_OK;
-}
 
 /* A stopped comparison shows the runs it has. */
 static at_err run_and_show(at_compare *compare, at_fail *fail)
 {
     at_fail showing = {0};
-    at_err  err = at_tune(compare, fail);
+    at_announce_stop(compare->parsed->settings.quiet);
+    at_err err = at_tune(compare, fail);
     if (!err) err = at_compare_run_all(compare, fail);
+    if (err == AT_ERR_STOPPED || (err && !*fail->hint)) {
+        at_text hint = at_text_in(fail->hint, sizeof fail->hint);
+        at_text_add(&hint, "`anytime %s --resume %s` goes on with it", compare->what,
+                    compare->folder);
+    }
     if (err && err != AT_ERR_STOPPED) return err;
-    at_err shown = show(compare, &showing);
+    at_err shown = at_compare_show(compare, &showing);
     if (err || !shown) return err;
     *fail = showing;
     return shown;
@@ -565,11 +521,11 @@ static at_err run_and_show(at_compare *compare, at_fail *fail)
 
 at_err at_verb_compare(at_parsed *parsed, const char *command, at_fail *fail)
 {
-    at_compare compare = {.parsed = parsed,
-                          .command = command,
-                          .what = parsed->settings.over ? "sweep" : "compare",
-                          .repeats = (uint32_t)parsed->settings.repeats};
-    at_err     err = open_compare(&compare, fail);
+    at_compare compare = {.parsed = parsed, .command = command};
+    if (parsed->settings.resume) AT_TRY(at_compare_resume(&compare, parsed, fail));
+    compare.what = parsed->settings.over ? "sweep" : "compare";
+    compare.repeats = (uint32_t)parsed->settings.repeats;
+    at_err err = open_compare(&compare, fail);
     if (!err) err = run_and_show(&compare, fail);
     close_compare(&compare);
     return err;

@@ -1,12 +1,15 @@
 /* compare.h - the state and the numbers of a comparison; report.c uses the measures as well.
  *
  *     words ─► entries ─► every entry with seed 1, every entry with seed 2, .. ─► numbers
- *     numbers ─► table, findings, compare.json, compare.csv; the files of the runs ─► plots
+ *     numbers ─► table, findings, compare.json, compare.csv; files of the runs ─► plots, page
+ *     compare.json and the folders of runs ─► a comparison that goes on (--resume)
  */
 #ifndef AT_CLI_VERBS_COMPARE_H
 #define AT_CLI_VERBS_COMPARE_H
 
 #include "cli/launch.h"
+#include "model_io/checkpoint.h"
+#include "record/run_lock.h"
 #include "report/summary/stats.h"
 
 /* Measures of a run: id, name in compare.json and compare.csv, place in result.json (a key, or an
@@ -60,6 +63,7 @@ typedef struct at_entry {
     json_t     *tuned; /* what --tune found for it, for compare.json; NULL: nothing */
     double      lr;    /* learning rate; NAN: not known */
     bool        simulated;
+    char        sample_time[32]; /* that was measured for it; "": it did not ask for that */
     uint32_t    run_count;
     double     *value[AT_MEASURE_COUNT]; /* run_count values, by repeat; NAN: unknown */
 } at_entry;
@@ -72,6 +76,8 @@ typedef struct at_compare {
     at_limits        limits; /* the targets only */
     at_entry        *entry;  /* the first one is the baseline */
     uint32_t         entries, repeats;
+    json_t          *before; /* compare.json of the comparison that is resumed; NULL: a new one */
+    at_run_lock      lock;
 } at_compare;
 
 /* ---- compare.c, for tuning ------------------------------------------------------------------ */
@@ -118,7 +124,11 @@ void at_tune_print(const at_compare *compare);
 
 /* Runs are numbered: every entry with the first seed, every entry with the second, and so on.
  *
- * Makes a run in its folder. */
+ * The folder of a run. */
+at_err at_compare_run_folder(const at_compare *compare, uint32_t run, char *path, size_t size,
+                             at_fail *fail);
+
+/* Makes a run in its folder. */
 at_err at_compare_run(at_compare *compare, uint32_t run, bool quiet, at_fail *fail);
 
 /* All runs, so many at a time, each in a process of its own; for simulations. */
@@ -127,8 +137,10 @@ at_err at_compare_run_jobs(at_compare *compare, uint32_t jobs, at_fail *fail);
 /* Adds a run from the result.json in its folder; runs MUST be added in order. */
 at_err at_compare_add_run(at_compare *compare, uint32_t run, at_fail *fail);
 
-/* Says on stderr that a run begins; `finished` of them took `spent`. */
-void at_compare_progress(const at_compare *compare, uint32_t run, uint32_t finished, at_ns spent);
+/* Says on stderr that a run begins; `finished` of them took `spent`, and `remaining` are not
+ * finished, this one included. */
+void at_compare_progress(const at_compare *compare, uint32_t run, uint32_t finished,
+                         uint32_t remaining, at_ns spent);
 
 /* Names the run in an error. */
 at_err at_compare_wrap_run(const at_compare *compare, uint32_t run, at_fail *fail);
@@ -159,6 +171,29 @@ json_t *at_compare_json(const at_compare *compare);
 
 /* Writes compare.json and compare.csv. */
 at_err at_compare_write(const at_compare *compare, at_fail *fail);
+
+/* ---- compare_resume.c ------------------------------------------------------------------------ */
+
+/* Takes folder, entries, options and command from the folder that --resume names, and goes to the
+ * folder in which the comparison was started. */
+at_err at_compare_resume(at_compare *compare, at_parsed *parsed, at_fail *fail);
+
+/* Gives an entry what was measured for it in the earlier part, if there was one. */
+at_err at_compare_restore_entry(at_compare *compare, uint32_t index, at_fail *fail);
+
+/* Whether the earlier part has made this run, and how many it has made. */
+bool     at_compare_is_made(const at_compare *compare, uint32_t run);
+uint32_t at_compare_count_made(const at_compare *compare);
+
+/* Prepares the folder of a run that was under way, if there is one: opens its checkpoint to resume
+ * from, or removes the folder, so that the run is made again. */
+at_err at_compare_take_up(const char *folder, bool simulated, at_checkpoint *checkpoint,
+                          bool *resumes, at_fail *fail);
+
+/* ---- compare_show.c -------------------------------------------------------------------------- */
+
+/* Prints the numbers, then draws the plots and writes the page that --plots asks for. */
+at_err at_compare_show(at_compare *compare, at_fail *fail);
 
 /* ---- compare_findings.c --------------------------------------------------------------------- */
 

@@ -17,6 +17,7 @@ typedef struct jobs {
     at_bell        bell;
     uint32_t       count, runs;
     uint32_t       started, finished, added; /* runs so far */
+    uint32_t       kept, made;               /* finished before the comparison was resumed, since */
     uint32_t      *run_of;                   /* by job */
     bool          *done;                     /* by run */
     at_ns          began;
@@ -31,18 +32,37 @@ static int run_child(void *self, at_fail *fail)
 {
     const job *it = self;
     assert(it->compare);
-    at_signals_close(); /* the parent's; the run opens its own */
+    at_signals_close();      /* the parent's; the run opens its own */
+    at_signals_notice(NULL); /* the parent says it */
     return at_compare_run(it->compare, it->run, true, fail) ? 1 : 0;
+}
+
+/* Passes over runs that are there already. */
+static void skip_made(jobs *j)
+{
+    while (j->started < j->runs && at_compare_is_made(j->compare, j->started)) {
+        j->done[j->started++] = true;
+        j->finished++;
+    }
+}
+
+static void show_progress(const jobs *j)
+{
+    assert(j->kept <= j->runs);
+    at_compare_progress(j->compare, j->started, j->made, j->runs - j->kept - j->made,
+                        at_clock_now() - j->began);
 }
 
 static at_err start_jobs(jobs *j, at_fail *fail)
 {
+    skip_made(j);
     for (uint32_t i = 0; i < j->count && j->started < j->runs; i++) {
         if (at_supervisor_pid(j->supervisor, i) > 0) continue;
         job it = {.compare = j->compare, .run = j->started};
-        at_compare_progress(j->compare, j->started, j->finished, at_clock_now() - j->began);
+        show_progress(j);
         AT_TRY(at_supervisor_start(j->supervisor, i, run_child, &it, fail));
         j->run_of[i] = j->started++;
+        skip_made(j);
     }
     assert(j->started >= j->finished);
     return AT_OK;
@@ -68,6 +88,7 @@ static at_err on_death(jobs *j, const at_death *death, at_fail *fail)
     at_supervisor_well(j->supervisor, death->child); /* the next run of this job is another one */
     j->done[run] = true;
     j->finished++;
+    j->made++;
     if (death->status == 0) return AT_OK;
     if (death->fail.err)
         *fail = death->fail;
@@ -109,6 +130,7 @@ at_err at_compare_run_jobs(at_compare *compare, uint32_t count, at_fail *fail)
     jobs     j = {.compare = compare,
                   .count = count < runs ? count : runs,
                   .runs = runs,
+                  .kept = at_compare_count_made(compare),
                   .began = at_clock_now()};
     assert(count >= 1);
     j.run_of = calloc(j.count, sizeof *j.run_of);

@@ -1,8 +1,10 @@
 /* The numbers of a comparison: statistics over runs, the table, compare.json and compare.csv. */
 #include <assert.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -403,6 +405,8 @@ static json_t *entry_json(const at_compare *compare, const at_entry *entry)
     json_object_set_new(object, "entry", json_string(entry->text));
     json_object_set_new(object, "strategy", json_string(entry->parsed.settings.strategy));
     json_object_set(object, "options", entry->own);
+    json_object_set_new(object, "sample_time",
+                        *entry->sample_time ? json_string(entry->sample_time) : json_null());
     json_object_set_new(object, "lr", number(entry->lr));
     json_object_set_new(object, "lr_source",
                         json_string(lr_source_name[at_entry_lr_source(entry)]));
@@ -428,6 +432,24 @@ static json_t *targets_json(const at_limits *limits)
     return array;
 }
 
+/* The command after `--`; null: there is none. */
+static json_t *program_json(const at_parsed *parsed)
+{
+    if (!parsed->command) return json_null();
+    json_t *words = json_array();
+    for (const char *const *word = parsed->command; *word; word++)
+        json_array_append_new(words, json_string(*word));
+    return words;
+}
+
+/* Where the comparison was started: entries and programs may name files relative to it. */
+static json_t *directory_json(void)
+{
+    char    here[PATH_MAX];
+    json_t *directory = getcwd(here, sizeof here) ? json_string(here) : NULL;
+    return directory ? directory : json_null();
+}
+
 json_t *at_compare_json(const at_compare *compare)
 {
     json_t  *root = json_object(), *entries = json_array();
@@ -439,7 +461,11 @@ json_t *at_compare_json(const at_compare *compare)
     bool complete = done == (uint64_t)compare->entries * compare->repeats;
     json_object_set_new(root, "anytime", json_string(ANYTIME_VERSION));
     json_object_set_new(root, "command", json_string(compare->command));
-    json_object_set_new(root, "options", at_options_echo(compare->parsed, AT_FOR_COMPARE));
+    json_object_set_new(
+        root, "options",
+        at_options_echo(compare->parsed, is_sweep(compare) ? AT_FOR_SWEEP : AT_FOR_COMPARE));
+    json_object_set_new(root, "program", program_json(compare->parsed));
+    json_object_set_new(root, "directory", directory_json());
     json_object_set_new(root, "folder", json_string(compare->folder));
     json_object_set_new(root, "complete", json_boolean(complete));
     json_object_set_new(root, "targets", targets_json(&compare->limits));

@@ -224,7 +224,8 @@ at_err at_tune(at_compare *compare, at_fail *fail)
                          .command = compare->command,
                          .what = "tune",
                          .limits = compare->limits,
-                         .repeats = 1};
+                         .repeats = 1,
+                         .before = compare->before};
     at_err     err = search(compare, &grid, &trials, fail);
     for (uint32_t i = 0; i < trials.entries; i++) at_entry_close(&trials.entry[i]);
     free(trials.entry);

@@ -99,21 +99,37 @@ static at_err list(const at_parsed *parsed, const char *none, at_fail *fail)
 
 /* ---- get ------------------------------------------------------------------------------------- */
 
+/* A new line begins a new part of the work, whose progress is shown on its own. */
 static void print_line(void *self, const char *line)
 {
-    (void)self;
+    at_loading_line *progress = self;
+    at_loading_line_end(progress);
     fprintf(stderr, "anytime: %s\n", line);
+    at_loading_line_init(progress, progress->name, false);
+    progress->doing = "downloading";
+}
+
+static void print_bytes(void *self, uint64_t done, uint64_t total)
+{
+    at_loading_line *progress = self;
+    at_load_progress_report(&progress->loading, done, total);
 }
 
 static at_err get(const at_parsed *parsed, const char *name, at_fail *fail)
 {
-    at_fetch_progress progress = {.report = parsed->settings.quiet ? NULL : print_line};
-    char              folder[PATH_MAX];
+    bool              quiet = parsed->settings.quiet;
+    at_loading_line   line;
+    at_fetch_progress progress = {
+        .report = quiet ? NULL : print_line, .bytes = quiet ? NULL : print_bytes, .self = &line};
+    char folder[PATH_MAX];
     if (strncmp(name, SYNTHETIC, strlen(SYNTHETIC)) == 0)
         return at_fail_set(
             fail, AT_ERR_USAGE, "use it: anytime train --data " SYNTHETIC,
             "synthetic data sets are generated on use; there is nothing to download");
-    AT_TRY(at_fetch(name, &progress, fail));
+    at_loading_line_init(&line, name, quiet);
+    at_err err = at_fetch(name, &progress, fail);
+    at_loading_line_end(&line);
+    if (err) return err;
     AT_TRY(at_catalog_locate(at_catalog_find(name), folder, fail));
     if (parsed->settings.json)
         return at_print_json_take(json_pack("{s:s, s:s}", "name", name, "folder", folder), fail);
@@ -196,12 +212,18 @@ static void print_real_labels(const at_description *d)
                    d->real[split].mean, d->real[split].deviation);
 }
 
+static void print_fact(const char *name, const char *text)
+{
+    int indent = printf("%-9s ", name);
+    at_table_print_wrapped(stdout, text, (size_t)indent, at_table_columns(stdout));
+}
+
 static void print_facts(const char *name, const at_description *d)
 {
-    printf("%-9s %s\n", "name", name);
-    if (d->summary) printf("%-9s %s\n", "content", d->summary);
-    printf("%-9s %s\n", "format", d->format);
-    printf("%-9s %s\n", "license", d->license ? d->license : "unknown");
+    print_fact("name", name);
+    if (d->summary) print_fact("content", d->summary);
+    print_fact("format", d->format);
+    print_fact("license", d->license ? d->license : "unknown");
     printf("%-9s %s, %u features\n", "form", d->form, d->features);
     for (int split = AT_SPLIT_TRAIN; split <= AT_SPLIT_TEST; split++)
         if (d->count[split] > 0)

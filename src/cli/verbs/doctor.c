@@ -649,8 +649,12 @@ typedef struct report {
 
 static void print_finding(const probe *p, const finding *f)
 {
-    printf("%-8s %-13s %s\n", verdict_name[f->verdict], p->what, f->found);
-    if (f->advice[0]) printf("%-8s %-13s -> %s\n", "", "", f->advice);
+    size_t columns = at_table_columns(stdout);
+    int    indent = printf("%-8s %-13s ", verdict_name[f->verdict], p->what);
+    at_table_print_wrapped(stdout, f->found, (size_t)indent, columns);
+    if (!f->advice[0]) return;
+    indent = printf("%-8s %-13s -> ", "", "");
+    at_table_print_wrapped(stdout, f->advice, (size_t)indent, columns);
 }
 
 static void add_json(report *r, const probe *p, const finding *f)

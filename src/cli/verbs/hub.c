@@ -61,6 +61,7 @@ static at_err train_own(at_parsed *parsed, const at_program_run *run, at_launch 
     launch->run.resume = run->resume;
     launch->run.seats = hub;
     launch->run.plan.open = true;
+    at_announce_stop(parsed->settings.quiet);
     at_err err = at_run(&launch->run, &result, fail);
     if (result) err = at_show_result(parsed, run->folder, result, true, err, fail);
     json_decref(result);

@@ -1,6 +1,7 @@
-/* `anytime models`: lists models and shows the layers of one. */
+/* `anytime models`: lists models; shows one as a .net text, with shapes and sizes in comments. */
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -246,40 +247,101 @@ static void add_layer(at_table *table, size_t number, const at_layer_info *l)
     at_table_add(table, "%s", l->engine);
 }
 
-static void print_head(const built_model *s)
+static void print_head(FILE *file, const built_model *s)
 {
     size_t stats = at_model_plain(s->model) - at_model_params(s->model);
-    printf("%s on %s: %u features, ", s->name, s->data ? s->data : "its published shape",
-           s->shape.features);
+    fprintf(file, "%s on %s: %u features, ", s->name, s->data ? s->data : "its published shape",
+            s->shape.features);
     if (s->shape.classes > 0)
-        printf("%u classes, ", s->shape.classes);
+        fprintf(file, "%u classes, ", s->shape.classes);
     else
-        printf("real-valued labels, ");
-    printf("engine %s\n", at_model_engine(s->model));
-    if (s->about.summary[0]) printf("%s\n", s->about.summary);
+        fprintf(file, "real-valued labels, ");
+    fprintf(file, "engine %s\n", at_model_engine(s->model));
     if (stats)
-        printf("not counted as parameters: %zu running statistics of batch normalization\n", stats);
-    printf("\n");
+        fprintf(file, "not counted as parameters: %zu running statistics of batch normalization\n",
+                stats);
+    fprintf(file, "\n");
 }
 
-static at_err show_table(const built_model *s, at_fail *fail)
+static at_table *layers_table(const built_model *s)
 {
     static const at_column columns[] = {
         {"layer", AT_ALIGN_LEFT},          {"in", AT_ALIGN_RIGHT},
         {"out", AT_ALIGN_RIGHT},           {"parameters", AT_ALIGN_RIGHT},
         {"multiply-adds", AT_ALIGN_RIGHT}, {"engine", AT_ALIGN_LEFT}};
-    char in[FORM_SIZE];
-    print_head(s);
+    char      in[FORM_SIZE];
     at_table *table = at_table_new(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; table && i < s->layers; i++) add_layer(table, i + 1, &s->layer[i]);
-    if (table) {
-        at_table_add(table, "total");
-        at_table_add(table, "%s", show_form(in, s->layer[0].in));
-        at_table_add(table, "%u", s->shape.classes ? s->shape.classes : 1);
-        add_numbers(table, at_model_params(s->model), at_model_mults(s->model));
-        at_table_add(table, "%s", at_model_engine(s->model));
+    if (!table) return NULL;
+    at_table_add(table, "total");
+    at_table_add(table, "%s", show_form(in, s->layer[0].in));
+    at_table_add(table, "%u", s->shape.classes ? s->shape.classes : 1);
+    add_numbers(table, at_model_params(s->model), at_model_mults(s->model));
+    at_table_add(table, "%s", at_model_engine(s->model));
+    return table;
+}
+
+/* Prints the lines as comments of a .net text. */
+static void print_commented(const char *lines)
+{
+    for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
+        length = strcspn(lines, "\n");
+        printf("#%s%.*s\n", length ? " " : "", (int)length, lines);
     }
-    return at_print_table_take(table, fail);
+}
+
+static at_err print_table(const built_model *s, at_fail *fail)
+{
+    char     *text = NULL;
+    size_t    size;
+    FILE     *file = open_memstream(&text, &size);
+    at_table *table = layers_table(s);
+    size_t    columns = at_table_columns(stdout);
+    at_err    err = file && table ? AT_OK : at_fail_memory_for(fail, "for a table");
+    if (!err) {
+        print_head(file, s);
+        err = at_table_print_in(table, file, columns > 2 ? columns - 2 : 0, fail);
+    }
+    if (file) fclose(file);
+    if (!err) print_commented(text);
+    at_table_free(table);
+    free(text);
+    return err;
+}
+
+/* The layers of a family as lines of a .net text. */
+static at_err print_family(const built_model *s, at_fail *fail)
+{
+    const at_model_family *family = at_model_family_find(s->name);
+    const char            *colon = strchr(s->name, ':');
+    char                   form[FORM_SIZE];
+    assert(family);
+    printf("# %s\n", family->summary);
+    if (!family->write) {
+        printf("# (a .net file cannot express it: nets are for classes)\n");
+        return AT_OK;
+    }
+    char   *buffer = malloc(AT_NET_TEXT_MAX);
+    at_text text = at_text_in(buffer, buffer ? AT_NET_TEXT_MAX : 0);
+    if (!buffer) return at_fail_memory(fail);
+    family->write(colon ? colon + 1 : NULL, &text);
+    printf("input %s\nclasses %u\n\n%s", show_form(form, s->layer[0].in), s->shape.classes, buffer);
+    free(buffer);
+    return AT_OK;
+}
+
+/* The text of the model, which is a .net file, and below it as comments what was made of it. */
+static at_err show_text(const built_model *s, at_fail *fail)
+{
+    char *text;
+    AT_TRY(at_net_text_find(s->name, &text, fail));
+    if (text)
+        printf("%s%s", text, *text && text[strlen(text) - 1] != '\n' ? "\n" : "");
+    else
+        AT_TRY(print_family(s, fail));
+    free(text);
+    printf("\n");
+    return print_table(s, fail);
 }
 
 static at_err show(const at_parsed *parsed, const char *name, at_fail *fail)
@@ -290,7 +352,7 @@ static at_err show(const at_parsed *parsed, const char *name, at_fail *fail)
     s.layers = at_model_layers(s.model, s.layer, AT_NET_LAYERS_MAX);
     assert(s.layers > 0 && s.layers <= AT_NET_LAYERS_MAX);
     at_err err =
-        parsed->settings.json ? at_print_json_take(show_json(&s), fail) : show_table(&s, fail);
+        parsed->settings.json ? at_print_json_take(show_json(&s), fail) : show_text(&s, fail);
     at_model_free(s.model);
     return err;
 }

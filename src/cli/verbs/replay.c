@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cli/loading_progress.h"
 #include "cli/output.h"
 #include "cli/verbs/verbs.h"
 #include "record/replay/replay.h"
@@ -88,6 +89,12 @@ at_err at_verb_replay(at_parsed *parsed, const char *command, at_fail *fail)
     if (parsed->words != 1)
         return at_fail_set(fail, AT_ERR_USAGE, "for example: anytime replay runs/my-run",
                            "replay needs one run folder");
-    AT_TRY(at_replay_run(parsed->word[0], &replay, fail));
+    at_loading_line line;
+    at_loading_line_init(&line, parsed->word[0], parsed->settings.quiet);
+    line.doing = "replaying";
+    at_loading_line_follow_logs(&line, 0, 1);
+    at_err err = at_replay_run(parsed->word[0], &replay, fail);
+    at_loading_line_end(&line);
+    if (err) return err;
     return show(parsed->word[0], &replay, parsed->settings.json, fail);
 }

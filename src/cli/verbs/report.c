@@ -7,14 +7,13 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/loading_progress.h"
 #include "cli/output.h"
 #include "cli/resource_table.h"
 #include "cli/run_names.h"
+#include "cli/run_page.h"
 #include "cli/verbs/compare.h"
 #include "cli/verbs/verbs.h"
-#include "report/page/html.h"
-#include "report/summary/json_value.h"
-#include "report/summary/run_summary.h"
 #include "report/trace/trace.h"
 
 enum { TITLE_SIZE = 200 };
@@ -229,64 +228,17 @@ static at_err path_in(const run_set *set, const char *name, char *path, size_t s
     return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s: the folder's name is too long", set->folder);
 }
 
-/* Limits what the page holds of each run, so that a page of many runs stays small. */
-static at_run_summary_options share_room(uint32_t runs)
-{
-    assert(runs >= 1);
-    uint32_t points = 2000 / runs;
-    return (at_run_summary_options){.points = points > 1000  ? 1000
-                                              : points < 200 ? 200
-                                                             : points,
-                                    .cells = (1u << 18) / runs,
-                                    .lines = 500};
-}
-
-/* The summary of a run as JSON; null if it recorded nothing to summarize. */
-static at_err summary_of(const recorded_run *run, const at_run_summary_options *options,
-                         json_t **json, at_fail *fail)
-{
-    at_run_summary *summary = NULL;
-    at_fail         failed = {0};
-    *json = NULL;
-    at_err err = at_run_summary_read(run->folder, options, &summary, &failed);
-    if (err && err != AT_ERR_MISSING) return *fail = failed, err;
-    if (summary && *at_run_summary_note(summary))
-        fprintf(stderr, "anytime: note: %s\n", at_run_summary_note(summary));
-    else if (!summary && failed.text[0])
-        fprintf(stderr, "anytime: note: %s\n", failed.text);
-    *json = summary ? at_run_summary_json(summary, 0) : json_null();
-    at_run_summary_free(summary);
-    if (*json) return AT_OK;
-    return at_fail_memory_for(fail, "for the page");
-}
-
-static at_err add_run(json_t *runs, const recorded_run *run, const at_run_summary_options *options,
-                      at_fail *fail)
-{
-    json_t *summary;
-    AT_TRY(summary_of(run, options, &summary, fail));
-    json_t *result = json_copy(run->result);
-    if (!json_is_null(summary)) json_object_del(result, "worker"); /* the summary has it */
-    json_t *one = json_pack("{s:o, s:o}", "story", summary, "result", result);
-    json_object_set_new(one, "label", at_json_text(run->label));
-    json_object_set_new(one, "folder", at_json_text(run->folder));
-    json_object_set_new(one, "resources", at_resources_of(run->result));
-    json_array_append_new(runs, one);
-    return AT_OK;
-}
-
 static at_err write_html(const run_set *set, at_fail *fail)
 {
-    char                   path[AT_COMPARE_PATH_SIZE + 16], title[TITLE_SIZE];
-    at_run_summary_options options = share_room(set->count);
-    json_t                *runs = json_array(), *data = json_pack("{s:o}", "runs", runs);
-    at_err                 err = path_in(set, "report.html", path, sizeof path, fail);
-    for (uint32_t i = 0; i < set->count && !err; i++)
-        err = add_run(runs, &set->runs[i], &options, fail);
+    char        title[TITLE_SIZE];
+    at_page_run runs[AT_WORDS_MAX];
+    for (uint32_t i = 0; i < set->count; i++)
+        runs[i] = (at_page_run){.folder = set->runs[i].folder,
+                                .label = set->runs[i].label,
+                                .result = set->runs[i].result};
     write_title(set, title, sizeof title);
-    if (!err) err = at_html_write(path, title, data, fail);
-    json_decref(data);
-    return err;
+    return at_run_page_write(set->folder, title, runs, set->count, set->parsed->settings.quiet,
+                             fail);
 }
 
 static at_err write_markdown(const run_set *set, at_fail *fail)
@@ -322,8 +274,13 @@ static at_err write_timeline(const run_set *set, const char *run, const char *pa
     at_trace_counts    counts = {0};
     at_trace_options   options = {.events_max = (uint64_t)s->trace_events, .from = s->trace_from};
     char               until[32];
+    at_loading_line    line;
     if (s->trace_events == 0) return AT_OK;
+    at_loading_line_init(&line, run, s->quiet);
+    line.doing = "writing the timeline of";
+    at_loading_line_follow_logs(&line, 0, 1);
     at_err err = at_trace_write(run, path, &options, &counts, &failed);
+    at_loading_line_end(&line);
     if (err == AT_ERR_MISSING || err == AT_ERR_FORMAT) return AT_OK; /* the page has said it */
     if (err) return *fail = failed, err;
     if (counts.omitted > 0)
@@ -369,7 +326,7 @@ static void print_files(const run_set *set, const char *plots)
 {
     if (set->parsed->settings.json) return;
     if (*plots) printf("\nplots: %s, each also as .svg\n", plots);
-    printf("%spage: %s/report.html\n", *plots ? "" : "\n", set->folder);
+    printf("%spage: %s/" AT_PAGE_NAME "\n", *plots ? "" : "\n", set->folder);
     printf("written to %s\n", set->folder);
 }
 

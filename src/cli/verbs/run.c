@@ -9,6 +9,7 @@
 #include "cli/guard.h"
 #include "cli/launch.h"
 #include "cli/options/inherit.h"
+#include "cli/output.h"
 #include "cli/verbs/hub.h"
 #include "cli/verbs/train.h"
 #include "cli/verbs/verbs.h"
@@ -58,6 +59,7 @@ static at_err train(at_parsed *parsed, const at_program_run *run, at_seat_hub *h
     if (!run->shows && !launch.run.console.terminal) launch.run.console.quiet = true;
     bool   watched = run->shows && !run->listens; /* --listen is where workers join */
     at_err err = watched ? at_watch_start(&watch, parsed, run->folder, fail) : AT_OK;
+    at_announce_stop(parsed->settings.quiet);
     if (!err) err = at_run(&launch.run, result, fail);
     at_watch_end(&watch);
     if (*result && run->shows) err = at_show_result(parsed, run->folder, *result, true, err, fail);
@@ -69,7 +71,7 @@ static at_err nobody_joined(at_fail *fail)
 {
     return at_fail_set(fail, AT_ERR_FAILED,
                        "call at_seat_join (C) or anytime.Optimizer (PyTorch) in the program",
-                       "all processes ended with 0 and none of them joined the run");
+                       "all programs ended without an error, and none of them joined the run");
 }
 
 at_err at_run_programs(at_parsed *parsed, const at_program_run *run, json_t **result, at_fail *fail)

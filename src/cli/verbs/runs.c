@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +18,7 @@
 #include "cli/verbs/verbs.h"
 #include "record/run_lock.h"
 
-enum { COLUMNS_MAX = 32, TERMS_MAX = 16, TEXT_SIZE = 1024, OPEN_FILES = 16 };
+enum { COLUMNS_MAX = 32, TERMS_MAX = 16, TEXT_SIZE = 1024 };
 
 static const char columns_default[] =
     "run,state,strategy,model,data,workers,steps,seconds,loss,accuracy";
@@ -357,12 +356,6 @@ static at_err list_runs(const at_parsed *parsed, at_fail *fail)
 
 /* ---- removing -------------------------------------------------------------------------------- */
 
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
-{
-    (void)status, (void)kind, (void)where;
-    return remove(path);
-}
-
 static at_err check_removable(const char *folder, at_fail *fail)
 {
     if (!at_run_is_folder(folder))
@@ -386,10 +379,8 @@ static at_err remove_runs(const at_parsed *parsed, at_fail *fail)
         err = check_removable(parsed->word[i], fail);
     for (uint32_t i = 1; !err && i < parsed->words; i++) {
         const char *folder = parsed->word[i];
-        if (nftw(folder, remove_one, OPEN_FILES, FTW_DEPTH | FTW_PHYS) != 0)
-            err = at_file_error("remove", folder, errno, fail);
-        else
-            json_array_append_new(removed, json_string(folder));
+        err = at_run_folder_remove(folder, fail);
+        if (!err) json_array_append_new(removed, json_string(folder));
         if (!err && !parsed->settings.json && !parsed->settings.quiet)
             printf("removed %s\n", folder);
     }

@@ -89,6 +89,7 @@ at_err at_verb_sweep(at_parsed *parsed, const char *command, at_fail *fail)
     static axis axes[OPTIONS_MAX];
     int         count = 0;
     const char *over = parsed->settings.over;
+    if (parsed->settings.resume) return at_verb_compare(parsed, command, fail);
     AT_TRY(at_options_refuse_words(parsed, fail));
     if (!over) return read_axis(&axes[0], "", 0, fail);
     memset(axes, 0, sizeof axes);

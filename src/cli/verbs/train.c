@@ -92,6 +92,7 @@ static at_err run_into(const char *folder, at_parsed *parsed, const char *comman
     if (is_first || shared) launch.run.resume = resume;
     at_watch watch;
     at_err   err = at_watch_start(&watch, parsed, folder, fail);
+    at_announce_stop(parsed->settings.quiet);
     if (!err) err = at_run(&launch.run, &result, fail);
     at_watch_end(&watch);
     if (result) err = at_show_result(parsed, folder, result, is_first, err, fail);

@@ -15,9 +15,10 @@ const at_verb at_verbs[] = {
      "  anytime train --model mlp:300,100 --optimizer adam --target accuracy=0.88\n",
      AT_FOR_TRAIN | AT_FOR_LIVE, at_verb_train},
     {"run", "-n N [options] -- COMMAND", "Train with programs of your own as workers",
-     "Starts a hub and N copies of COMMAND, which take seats in the run through libanytime\n"
-     "(anytime.h). Model, data and optimizer are theirs; strategy, stopping, recording and\n"
-     "checkpoints are the hub's. Without a stopping option the programs decide when to end.\n"
+     "Starts a hub and N copies of COMMAND, which join the run through libanytime (anytime.h, or\n"
+     "`import anytime` in Python). Model, data and optimizer are theirs; strategy, stopping,\n"
+     "recording and checkpoints are the hub's. Without a stopping option the programs decide\n"
+     "when to end.\n"
      "\n"
      "  anytime run -n 4 --strategy amb --epochs 3 -- python3 train.py --lr 0.1\n"
      "  anytime run -n 4 --steps 1000 --log-dir logs -- ./program\n",
@@ -52,7 +53,8 @@ const at_verb at_verbs[] = {
      "  anytime simulate --from runs/DATE-fmb --strategy amb     the same machines with amb\n"
      "  anytime simulate --model none:4607178 --workers 10000 --steps 100 --record steps\n",
      AT_FOR_TRAIN | AT_FOR_LIVE | AT_FOR_SIMULATE, at_verb_simulate},
-    {"compare", "S1 S2 ... [options]", "Compare strategies on the same training task",
+    {"compare", "S1 S2 ... [options] | --resume DIR",
+     "Compare strategies on the same training task",
      "Runs every strategy with the same seeds and the same induced delays. Prints means, 95 %\n"
      "confidence intervals and speedups relative to the first strategy. Each entry may have its\n"
      "own options, and a name: label=NAME (--label=COLUMN is the option).\n"
@@ -60,14 +62,18 @@ const at_verb at_verbs[] = {
      "  anytime compare fmb amb --workers 10 --sample-time 1ms --straggler niagara \\\n"
      "                          --straggler-scale 20% --target accuracy=0.8\n"
      "  anytime compare fmb 'amb:time-limit=50ms,lr=0.05' --repeats 5\n"
-     "  anytime compare fmb amb -n 4 --seconds 30 -- python3 train.py     programs, as in `run`\n",
+     "  anytime compare fmb amb -n 4 --seconds 30 -- python3 train.py     programs, as in `run`\n"
+     "  anytime compare --resume runs/DATE-compare                        after an interruption\n",
      AT_FOR_COMPARE, at_verb_compare},
-    {"sweep", "--over NAME=V1,V2,.. [options]", "Compare several values of one option",
-     "Runs the same training with each value of one option and prints the results as `compare`\n"
-     "does.\n"
+    {"sweep", "--over NAME=V1,V2,.. [options] | --resume DIR",
+     "Compare several values of an option",
+     "Runs the same training with each value of an option, prints the results as `compare` does,\n"
+     "and says which value is best.\n"
      "\n"
      "  anytime sweep --over batch=16,32,64,128 --strategy amb --world sim --workers 20\n"
-     "  anytime sweep --over time-limit=20ms,40ms,auto --strategy amb --target accuracy=0.8\n",
+     "  anytime sweep --over time-limit=20ms,40ms,auto --strategy amb --target accuracy=0.8\n"
+     "  anytime sweep --over lr=0.01,0.1 --over batch=16,64               all combinations\n"
+     "  anytime sweep --resume runs/DATE-sweep                            after an interruption\n",
      AT_FOR_SWEEP, at_verb_sweep},
     {"advise", "LOG...", "Say which strategy would help a measured job, and by how much",
      "LOG is the folder of a run, or a CSV file with the columns step, worker, seconds and, if\n"
@@ -180,9 +186,10 @@ const at_verb at_verbs[] = {
      "  anytime data get mnist     download a data set into the cache and verify it\n"
      "  anytime data info PATH     describe the contents of a data set or file\n",
      AT_FOR_DATA, at_verb_data},
-    {"models", "list | show NAME|FILE.net", "List models; show layers, shapes and parameter counts",
+    {"models", "list | show NAME|FILE.net", "List models; show one as text, with shapes and sizes",
      "  anytime models list                          built-in models\n"
-     "  anytime models show mnist-cnn                layers of a model\n"
+     "  anytime models show mnist-cnn                its text, with the layers in comments\n"
+     "  anytime models show mnist-cnn > my.net       the same as a start for your own\n"
      "  anytime models show my.net --data PATH       your own model, built for your data\n",
      AT_FOR_MODELS, at_verb_models},
     {"doctor", "", "Check this machine and the installation",

@@ -54,7 +54,8 @@ static at_err where(const at_parsed *parsed, char hub[AT_NET_LIST_SIZE], at_net_
 static at_err load(at_parsed *parsed, const json_t *job, const char *command, at_launch *launch,
                    at_fail *fail)
 {
-    AT_TRY(at_options_inherit(parsed, job, not_taken, sizeof not_taken / sizeof *not_taken, fail));
+    AT_TRY(at_options_inherit(parsed, AT_FOR_TRAIN, job, not_taken,
+                              sizeof not_taken / sizeof *not_taken, fail));
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "world", "net", fail));
     return at_launch_open(launch, parsed, command, fail);
 }

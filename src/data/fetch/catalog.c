@@ -98,6 +98,20 @@ static const at_catalog_row rows[] = {
                   {"test_batch.bin", CIFAR_BATCH_SIZE,
                    "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"}},
     },
+    {
+        .name = "a9a",
+        .summary = "who earns more than $50,000 a year: census of 1994, as sparse rows",
+        .license = "CC BY 4.0 (B. Becker, R. Kohavi: Adult, UCI; in the form of J. Platt)",
+        .form = "sparse rows, 123 features",
+        .samples = {32561, 16281},
+        .classes = 2,
+        .mirrors = {{.url = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary",
+                     .plain = true}},
+        .files = {{"a9a", 2329875,
+                   "f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906"},
+                  {"a9a.t", 1164628,
+                   "1f448a153f0320399a7e40836eb207655b0bde0f21fc941cc472193daa9f5de9"}},
+    },
 };
 
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
@@ -182,7 +196,7 @@ static bool find_package(const at_catalog_row *row, char path[PATH_MAX])
 at_err at_catalog_locate(const at_catalog_row *row, char path[PATH_MAX], at_fail *fail)
 {
     assert(row);
-    assert(!row->package.apt != !row->package.npm);
+    assert(!row->package.apt || !row->package.npm);
     char cache[PATH_MAX], hint[160];
     if (row->package.apt && find_package(row, path)) return AT_OK;
     if (at_catalog_cache(cache, NULL) == AT_OK) {

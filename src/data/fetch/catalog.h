@@ -8,6 +8,7 @@
 #define AT_DATA_FETCH_CATALOG_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,7 +25,7 @@ typedef struct at_catalog_file {
 /* Converts a package (unpacked in the folder `from`) to the files of the set in `to`. */
 typedef at_err at_catalog_convert(const char *from, const char *to, at_fail *fail);
 
-/* The package that contains a set. Exactly one of apt and npm is not NULL. */
+/* The package that contains a set: apt or npm is not NULL. Neither: the set is only on the web. */
 typedef struct at_catalog_package {
     const char         *apt;            /* Debian package */
     const char         *apt_folder;     /* of its files, below one of XDG_DATA_DIRS */
@@ -40,6 +41,7 @@ typedef struct at_catalog_mirror {
     const char *url;     /* of a folder with NAME.gz of every file, or with the archive */
     const char *archive; /* name of the archive (.tar.gz) below url; NULL: single files */
     const char *folder;  /* inside the archive */
+    bool        plain;   /* single files are not packed: NAME instead of NAME.gz */
 } at_catalog_mirror;
 
 typedef struct at_catalog_row {

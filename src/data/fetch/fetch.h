@@ -14,9 +14,11 @@
 #include "base/err.h"
 #include "data/fetch/catalog.h"
 
-/* Receives progress, one line at a time, without a line end. Both fields may be NULL. */
+/* Receives progress, one line at a time, without a line end, and about once per second how much of
+ * a file has been downloaded; a total of 0 is not known. All fields may be NULL. */
 typedef struct at_fetch_progress {
     void (*report)(void *self, const char *line);
+    void (*bytes)(void *self, uint64_t done, uint64_t total);
     void *self;
 } at_fetch_progress;
 

@@ -70,13 +70,19 @@ _Noreturn static void exec_child(const char *const *arguments, const char *folde
 }
 
 /* Collects the output until it is closed; true when a stop signal arrived. */
-static bool read_output(output_tail *tail, int output, int signals)
+static bool read_output(output_tail *tail, int output, int signals, at_subprocess_watch watch)
 {
+    const int     look_ms = watch.look ? 1000 : -1;
     struct pollfd wait_for[] = {{.fd = output, .events = POLLIN},
                                 {.fd = signals, .events = POLLIN}};
     for (;;) {
         char bytes[4096];
-        if (poll(wait_for, 2, -1) < 0 && errno != EINTR) return false;
+        int  ready = poll(wait_for, 2, look_ms);
+        if (ready < 0 && errno != EINTR) return false;
+        if (ready <= 0) {
+            if (watch.look) watch.look(watch.self);
+            continue;
+        }
         if (wait_for[1].revents & POLLIN) return true;
         ssize_t got = wait_for[0].revents ? read(output, bytes, sizeof bytes) : 1;
         if (got <= 0) return false;
@@ -118,13 +124,13 @@ static int reap(pid_t pid)
 
 /* The parent after fork. */
 static at_err wait_for_child(pid_t pid, const char *program, int output, const char *hint,
-                             int *code, at_fail *fail)
+                             at_subprocess_watch watch, int *code, at_fail *fail)
 {
     assert(pid > 0 && program);
     output_tail tail = {.used = 0};
     sigset_t    stop = at_subprocess_stop_signals();
     int         signals = signalfd(-1, &stop, SFD_CLOEXEC);
-    bool        stopped = read_output(&tail, output, signals);
+    bool        stopped = read_output(&tail, output, signals, watch);
     if (stopped) kill(-pid, SIGTERM);
     int status = reap(pid);
     if (code && WIFEXITED(status)) *code = WEXITSTATUS(status);
@@ -137,6 +143,12 @@ static at_err wait_for_child(pid_t pid, const char *program, int output, const c
 at_err at_subprocess_run(const char *const *arguments, const char *folder, const char *hint,
                          int *code, at_fail *fail)
 {
+    return at_subprocess_run_watched(arguments, folder, hint, (at_subprocess_watch){0}, code, fail);
+}
+
+at_err at_subprocess_run_watched(const char *const *arguments, const char *folder, const char *hint,
+                                 at_subprocess_watch watch, int *code, at_fail *fail)
+{
     assert(arguments[0]);
     if (code) *code = -1;
     int ends[2];
@@ -147,7 +159,7 @@ at_err at_subprocess_run(const char *const *arguments, const char *folder, const
     close(ends[1]);
     at_err err = pid < 0 ? at_fail_set(fail, AT_ERR_FAILED, NULL, "cannot start %s: %s",
                                        arguments[0], strerror(errno))
-                         : wait_for_child(pid, arguments[0], ends[0], hint, code, fail);
+                         : wait_for_child(pid, arguments[0], ends[0], hint, watch, code, fail);
     close(ends[0]);
     return err;
 }

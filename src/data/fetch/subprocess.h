@@ -23,4 +23,14 @@ sigset_t at_subprocess_stop_signals(void);
 at_err at_subprocess_run(const char *const *arguments, const char *folder, const char *hint,
                          int *code, at_fail *fail);
 
+/* Called about once per second while a program runs. */
+typedef struct at_subprocess_watch {
+    void (*look)(void *self); /* NULL: nobody looks */
+    void *self;
+} at_subprocess_watch;
+
+/* The same, watched. */
+at_err at_subprocess_run_watched(const char *const *arguments, const char *folder, const char *hint,
+                                 at_subprocess_watch watch, int *code, at_fail *fail);
+
 #endif

@@ -120,7 +120,8 @@ static void sort(uint32_t list[LANES])
     int32_t value[LANES], before[LANES] = {0};
     for (int i = 0; i < LANES; i++) value[i] = i < CATEGORIES ? (int32_t)list[i] : INT32_MAX;
     for (int i = 0; i < CATEGORIES; i++)
-        for (int k = 0; k < LANES; k++) before[k] += value[i] < value[k] + (k > i);
+        for (int k = 0; k < LANES; k++)
+            before[k] += (value[i] < value[k]) | ((value[i] == value[k]) & (k > i));
     for (int i = 0; i < CATEGORIES; i++) list[before[i]] = (uint32_t)value[i];
 }
 

@@ -39,6 +39,9 @@ typedef struct at_format {
     /* Optional: adds every file that `load` would read, for checking cache entries; by default the
      * name itself. AT_ERR_FAILED when memory runs out; unreadable files are skipped. */
     at_err (*source_files)(const char *name, at_split split, at_file_list *files, at_fail *fail);
+    /* Optional: whether samples are larger than the pictures they are made of although nobody has
+     * asked for that size; *before is that of the first picture, *after that of samples. */
+    bool (*enlarges)(const char *name, at_image_shape *before, at_image_shape *after);
 } at_format;
 
 extern const at_format at_format_synthetic;

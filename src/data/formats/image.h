@@ -50,6 +50,9 @@ typedef enum at_image_fit_mode {
 at_err at_image_fit(const at_image *image, at_image_fit_mode mode, uint32_t side,
                     unsigned char *row, at_fail *fail);
 
+/* The size of the image in a file. Errors as below. */
+at_err at_image_size(const char *path, uint32_t *width, uint32_t *height, at_fail *fail);
+
 /* Reads a file into a row (3, side, side). AT_ERR_MISSING, AT_ERR_IO, and errors as above. */
 at_err at_image_read(const char *path, at_image_fit_mode mode, uint32_t side, unsigned char *row,
                      at_fail *fail);

@@ -33,17 +33,42 @@ static at_err decode(const at_image_file *file, at_image_fit_mode mode, uint32_t
     return err;
 }
 
+static at_err read_file(const char *path, unsigned char **bytes, size_t *size, at_fail *fail)
+{
+    FILE    *file;
+    uint64_t found;
+    *bytes = NULL;
+    AT_TRY(at_folder_open_file(path, &file, &found, fail));
+    at_err err = read_bytes(file, path, found, bytes, fail);
+    fclose(file);
+    *size = (size_t)found;
+    return err;
+}
+
+at_err at_image_size(const char *path, uint32_t *width, uint32_t *height, at_fail *fail)
+{
+    unsigned char *bytes;
+    size_t         size;
+    at_image       image;
+    at_err         err = read_file(path, &bytes, &size, fail);
+    at_image_file  content = {path, bytes, size};
+    if (!err) err = at_image_decode(&content, 0, &image, fail);
+    free(bytes);
+    if (err) return err;
+    *width = image.width;
+    *height = image.height;
+    at_image_deinit(&image);
+    return AT_OK;
+}
+
 at_err at_image_read(const char *path, at_image_fit_mode mode, uint32_t side, unsigned char *row,
                      at_fail *fail)
 {
     assert(path && row);
-    FILE          *file;
-    uint64_t       size;
-    unsigned char *bytes = NULL;
-    AT_TRY(at_folder_open_file(path, &file, &size, fail));
-    at_err err = read_bytes(file, path, size, &bytes, fail);
-    fclose(file);
-    at_image_file content = {path, bytes, (size_t)size};
+    unsigned char *bytes;
+    size_t         size;
+    at_err         err = read_file(path, &bytes, &size, fail);
+    at_image_file  content = {path, bytes, size};
     if (!err) err = decode(&content, mode, side, row, fail);
     free(bytes);
     return err;

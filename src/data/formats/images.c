@@ -371,6 +371,20 @@ static at_err source_files(const char *name, at_split split, at_file_list *files
     return err;
 }
 
+static bool enlarges(const char *name, at_image_shape *before, at_image_shape *after)
+{
+    request    wanted;
+    image_list images;
+    if (!parse(name, &wanted) || !at_folder_is(name)) return false; /* or its size was given */
+    *before = (at_image_shape){.channels = 3};
+    *after = (at_image_shape){3, wanted.side, wanted.side};
+    bool found =
+        list_images(&images, wanted.folder, AT_SPLIT_TRAIN, NULL) == AT_OK &&
+        at_image_size(images.files.path[0], &before->width, &before->height, NULL) == AT_OK;
+    image_list_deinit(&images);
+    return found && before->width < wanted.side && before->height < wanted.side;
+}
+
 const at_format at_format_images = {
     .name = "images",
     .summary = "JPEG and PNG images, one folder per class, scaled to one size (FOLDER,SIZE)",
@@ -380,4 +394,5 @@ const at_format at_format_images = {
     .has_split = has_split,
     .load = load,
     .source_files = source_files,
+    .enlarges = enlarges,
 };

@@ -57,6 +57,13 @@ bool at_dataset_has(const char *name, at_split split)
     return at_format_has_split(found.format, found.path, split);
 }
 
+bool at_dataset_enlarges(const char *name, at_image_shape *before, at_image_shape *after)
+{
+    at_resolved found;
+    if (at_resolve(name, &found, NULL) || !found.format->enlarges) return false;
+    return found.format->enlarges(found.path, before, after);
+}
+
 static at_err read_files(at_dataset *set, const at_resolved *found, at_split split, at_fail *fail)
 {
     AT_TRY(at_format_load(found->format, set, found->path, split, fail));

@@ -83,6 +83,10 @@ at_err at_dataset_open_as(const char *name, at_split split, const at_read_option
  * opened as either. */
 bool at_dataset_has(const char *name, at_split split);
 
+/* Whether the pictures of the set are smaller than its samples, which nobody has asked for: *before
+ * is the size of the first one, *after that of samples. */
+bool at_dataset_enlarges(const char *name, at_image_shape *before, at_image_shape *after);
+
 /* Adapts a test set that was opened on its own to its train set: the features must be the same, the
  * test set takes over the number of classes, and no test label may be beyond it (AT_ERR_FORMAT
  * otherwise). Named classes are matched by name. A sparse test set takes over the dimension of the

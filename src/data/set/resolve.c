@@ -110,6 +110,10 @@ at_err at_resolve(const char *name, at_resolved *resolved, at_fail *fail)
     assert(name && resolved);
     char word[WORD_SIZE];
     *resolved = (at_resolved){.path = name, .row = at_catalog_find(name)};
+    /* A file of that name is not hidden by a set that is not here. */
+    if (resolved->row && access(name, F_OK) == 0 &&
+        at_catalog_locate(resolved->row, resolved->folder, NULL))
+        resolved->row = NULL;
     if (resolved->row) {
         AT_TRY(at_catalog_locate(resolved->row, resolved->folder, fail));
         resolved->path = resolved->folder;

@@ -32,17 +32,24 @@
 
         /** True if there is anything to show. */
         update(groups) {
+            const columns = COLUMNS.filter(([, key]) => groups.some(knows(key)));
             const rows = groups.flatMap((group) =>
-                group.runs.flatMap((run) => rowsOf(run, group.index)),
+                group.runs.flatMap((run) => rowsOf(run, group.index, columns)),
             );
-            const heads = ["run", "process", ...COLUMNS.map(([head]) => head)];
+            const heads = ["run", "process", ...columns.map(([head]) => head)];
             this.table.set(heads, rows);
             this.element.hidden = !rows.length;
             return rows.length > 0;
         }
     };
 
-    function rowsOf(run, index) {
+    /** Whether a process of a group has this number; columns that nobody fills are left out. */
+    const knows = (key) => (group) =>
+        group.runs.some(({ resources }) =>
+            PROCESSES.some(([name]) => A.known(((resources || {})[name] || {})[key])),
+        );
+
+    function rowsOf(run, index, columns) {
         const resources = run.resources || {};
         return PROCESSES.filter(([key]) => isKnown(resources[key])).map(([key, name]) =>
             A.el(
@@ -50,7 +57,7 @@
                 {},
                 A.el("th", { scope: "row" }, A.el("span", {}, A.chip(index), run.label)),
                 A.cell(name),
-                COLUMNS.map(([, field, format]) => {
+                columns.map(([, field, format]) => {
                     const value = resources[key][field];
                     return A.cell(A.known(value) ? format(value) : "–", "number");
                 }),

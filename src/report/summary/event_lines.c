@@ -206,7 +206,7 @@ static void put_evict(at_event_lines *e, uint64_t serial, at_ns at, at_node work
 {
     char    sentence[TEXT_SIZE];
     at_text text = at_text_in(sentence, sizeof sentence);
-    at_text_add(&text, "worker %u was evicted: it sent no message within its lease", worker);
+    at_text_add(&text, "worker %u was evicted", worker);
     put_sentence(e, serial, at, LOST, sentence);
 }
 

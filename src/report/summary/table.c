@@ -82,6 +82,37 @@ void at_table_add(at_table *table, const char *format, ...)
     take_cell(table, text);
 }
 
+/* Whether the table has rows, and all of them have this text in the column. */
+static bool is_all(const at_table *table, size_t column, const char *text)
+{
+    for (size_t i = table->columns + column; i < table->count; i += table->columns)
+        if (strcmp(table->cells[i], text) != 0) return false;
+    return table->count > table->columns;
+}
+
+static void drop_column(at_table *table, size_t column)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < table->count; i++) {
+        if (i % table->columns == column)
+            free(table->cells[i]);
+        else
+            table->cells[kept++] = table->cells[i];
+    }
+    table->columns--;
+    for (size_t i = column; i < table->columns; i++) table->aligns[i] = table->aligns[i + 1];
+    table->count = kept;
+}
+
+void at_table_drop_columns(at_table *table, const char *nothing)
+{
+    assert(nothing);
+    if (table->failed) return; /* cells are missing, and it will not be printed */
+    assert(table->count % table->columns == 0);
+    for (size_t i = table->columns; i-- > 0;)
+        if (table->columns > 1 && is_all(table, i, nothing)) drop_column(table, i);
+}
+
 size_t at_table_width(const char *text)
 {
     assert(text);
@@ -160,8 +191,47 @@ static void print_wide(const at_table *table, const size_t *widths, FILE *file)
     }
 }
 
+/* Bytes of the longest beginning that takes at most so many columns, up to a blank if possible. */
+static size_t fitting(const char *text, size_t columns)
+{
+    size_t   size = 0, blank = 0, width = 0;
+    uint32_t code;
+    while (text[size]) {
+        size_t next = at_utf8_next(text + size, &code);
+        width += at_utf8_width(code);
+        if (text[size] == ' ' && width <= columns + 1) blank = size;
+        if (width > columns) return blank > 0 ? blank : size > 0 ? size : next;
+        size += next;
+    }
+    return size;
+}
+
+void at_table_print_wrapped(FILE *file, const char *text, size_t indent, size_t columns)
+{
+    size_t room = columns > indent + 10 ? columns - indent : 10;
+    while (columns > 0 && at_table_width(text) > room) {
+        size_t size = fitting(text, room);
+        char  *line = strndup(text, size);
+        if (!line) break;
+        print_text(file, line);
+        free(line);
+        fputc('\n', file);
+        print_times(file, " ", indent);
+        text += size;
+        text += strspn(text, " ");
+    }
+    print_text(file, text);
+    fputc('\n', file);
+}
+
+size_t at_table_columns(FILE *file)
+{
+    int columns = isatty(fileno(file)) ? at_terminal_window(file).columns : 0;
+    return columns > 0 ? (size_t)columns : 0; /* files and pipes are as wide as needed */
+}
+
 /* A line per cell, with the head of its column; rows begin with a line that is not indented. */
-static void print_narrow(const at_table *table, FILE *file)
+static void print_narrow(const at_table *table, size_t columns, FILE *file)
 {
     size_t heads = 0;
     for (size_t c = 0; c < table->columns; c++) {
@@ -175,8 +245,7 @@ static void print_narrow(const at_table *table, FILE *file)
         print_times(file, " ", first ? 0 : 2);
         print_text(file, head);
         print_times(file, " ", heads - at_table_width(head) + (first ? 4 : 2));
-        print_text(file, text);
-        fputc('\n', file);
+        at_table_print_wrapped(file, text, heads + 4, columns);
     }
 }
 
@@ -202,7 +271,7 @@ at_err at_table_print_in(const at_table *table, FILE *file, size_t columns, at_f
         return no_memory(fail);
     }
     if (columns > 0 && total_width(table, widths) > columns)
-        print_narrow(table, file);
+        print_narrow(table, columns, file);
     else
         print_wide(table, widths, file);
     free(widths);
@@ -211,9 +280,7 @@ at_err at_table_print_in(const at_table *table, FILE *file, size_t columns, at_f
 
 at_err at_table_print(const at_table *table, FILE *file, at_fail *fail)
 {
-    bool is_terminal = isatty(fileno(file)); /* files and pipes are as wide as needed */
-    int  columns = is_terminal ? at_terminal_window(file).columns : 0;
-    return at_table_print_in(table, file, columns > 0 ? (size_t)columns : 0, fail);
+    return at_table_print_in(table, file, at_table_columns(file), fail);
 }
 
 void at_csv_field(FILE *file, const char *text)

@@ -36,6 +36,9 @@ void      at_table_free(at_table *table); /* accepts NULL */
  * printed. */
 void at_table_add(at_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Removes the columns in which every cell is `nothing`. The last row must be complete. */
+void at_table_drop_columns(at_table *table, const char *nothing);
+
 /* Prints the table with its heads; on a terminal that is too narrow for it, a line per cell. */
 at_err at_table_print(const at_table *table, FILE *file, at_fail *fail);
 
@@ -44,6 +47,13 @@ at_err at_table_print(const at_table *table, FILE *file, at_fail *fail);
  * two. Control characters and bytes that are not UTF-8 appear as '?'. AT_ERR_IO when writing
  * fails. */
 at_err at_table_print_in(const at_table *table, FILE *file, size_t columns, at_fail *fail);
+
+/* Columns of the terminal that a file is; 0: it is none, and lines may be as long as they like. */
+size_t at_table_columns(FILE *file);
+
+/* Prints the rest of a line that has `indent` columns already, wrapped between words to so many
+ * columns; the lines that follow are indented alike. 0 columns: not wrapped. */
+void at_table_print_wrapped(FILE *file, const char *text, size_t indent, size_t columns);
 
 /* Prints the same cells as CSV (RFC 4180, but with bare newlines). */
 at_err at_table_print_csv(const at_table *table, FILE *file, at_fail *fail);

@@ -13,7 +13,6 @@ CONTRAST_LARGE = 3.0  # from 24 px on, bold from 18.66 px on
 NEED_NAMES = {"button", "checkbox", "combobox", "link", "textbox", "slider", "image", "img",
               "region", "table", "navigation", "group"}
 
-SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
 
 TEXTS = """(() => {
     const channels = (text) => {
@@ -177,7 +176,7 @@ def check(page, scheme="light", keyboard=True):
     """Sentences about what is wrong with the page in this color scheme, with less motion preferred:
     then nothing may move, and what gets the focus is in view at once."""
     page.prefer(scheme, motion="reduce")
-    page.evaluate(SETTLED)
+    page.settle()
     moving = [f"moves: {element}" for element in page.evaluate(MOTION)]
     findings = [*moving, *check_texts(page), *check_outline(page), *check_names(page)]
     return findings + (list(check_keyboard(page)) if keyboard else [])
@@ -186,6 +185,6 @@ def check(page, scheme="light", keyboard=True):
 def check_reflow(page, width=320):
     """In a narrow window nothing needs scrolling in both directions."""
     page.resize(width, 700, mobile=True)
-    page.evaluate(SETTLED)
+    page.settle()
     wide = page.evaluate("document.documentElement.scrollWidth")
     return [f"{wide} pixels wide in a window of {width}"] if wide > width else []

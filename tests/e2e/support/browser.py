@@ -30,6 +30,9 @@ FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-u
          "--disable-extensions", "--mute-audio", "--force-color-profile=srgb",
          "--remote-debugging-pipe")
 
+# How many charts of a page are drawn.
+CHARTS_DRAWN = "document.querySelectorAll('.chart:not([hidden]) .plot canvas').length"
+
 
 class BrowserError(AssertionError):
     """Unexpected behavior of the page or the browser."""
@@ -154,6 +157,11 @@ class Page:
             if message:
                 self.pipe.events.append(message)
         raise BrowserError(f"not true within {bound:.0f} s: {expression}")
+
+    def settle(self):
+        """Waits until everything that is to be drawn has been drawn."""
+        self.evaluate("new Promise(done => requestAnimationFrame("
+                      "() => requestAnimationFrame(() => done(1))))")
 
     def resize(self, width, height, mobile=False):
         """Resizes the page; `mobile` emulates a phone."""

@@ -77,22 +77,22 @@ class Screen:
 
 
 class Terminal:
-    """A run of the program whose standard error is a terminal."""
+    """A run of the program whose standard error is a terminal; with `both`, standard output too."""
 
-    def __init__(self, test, *arguments, columns=80, rows=24, **environment):
+    def __init__(self, test, *arguments, columns=80, rows=24, both=False, **environment):
         try:
             self.ours, theirs = pty.openpty()
         except OSError as error:
             test.skipTest(f"no pseudoterminal available: {error}")
         self.screen = Screen(columns)
-        self.bytes = b""
+        self.bytes = self.all = b""
         self.set_size(columns, rows)
         left_out = ("NO_COLOR", "COLUMNS", "LINES", "LC_ALL", "LC_CTYPE")
         env = {key: value for key, value in os.environ.items() if key not in left_out}
         env |= {"TERM": "xterm-256color", "LANG": "C.UTF-8", **environment}
         self.process = subprocess.Popen(
             [support.ANYTIME, *map(str, arguments)], cwd=test.folder, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=theirs, env=env, text=True)
+            stdout=theirs if both else subprocess.PIPE, stderr=theirs, env=env, text=True)
         os.close(theirs)
         os.set_blocking(self.ours, False)
         test.addCleanup(self.close)
@@ -106,6 +106,7 @@ class Terminal:
             try:
                 while piece := os.read(self.ours, 65536):
                     self.bytes += piece
+                    self.all += piece
             except OSError as error:
                 if isinstance(error, BlockingIOError):
                     raise
@@ -113,6 +114,10 @@ class Terminal:
                 return False
         self.flush()
         return True
+
+    def said(self):
+        """Everything that was written to the terminal so far."""
+        return self.all.decode()
 
     def flush(self):
         """Shows complete lines and frames; an escape sequence may still be incomplete."""

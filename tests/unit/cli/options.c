@@ -240,7 +240,7 @@ static void an_echo_of_an_earlier_version_is_understood(void **state)
     at_parsed parsed;
     json_t   *echo = json_pack("{s:i, s:s, s:i, s:n}", "k", 3, "gather", "first", "hubs", 2, "cap");
     accept(&parsed, AT_FOR_TRAIN, WORDS("--staleness", "1"));
-    assert_int_equal(at_options_inherit(&parsed, echo, NULL, 0, &fail), AT_OK);
+    assert_int_equal(at_options_inherit(&parsed, AT_FOR_TRAIN, echo, NULL, 0, &fail), AT_OK);
     assert_string_equal(parsed.settings.gather, "first:k=3");
     assert_string_equal(parsed.settings.mix, "sliced:2");
     assert_string_equal(parsed.settings.release, ":staleness=1");
@@ -660,7 +660,7 @@ static void help_shows_each_verb_its_own_text(void **state)
     assert_non_null(strstr(help, "Largest number of workers to measure [8]"));
     print_help(AT_FOR_TRAIN, true);
     assert_null(strstr(help, "Largest number of workers"));
-    assert_non_null(strstr(help, "Worker processes; 0 trains in this process"));
+    assert_non_null(strstr(help, "Worker processes, also as -n N; 0 trains in this process"));
 }
 
 static void help_takes_no_word_but_all(void **state)

@@ -245,6 +245,23 @@ static void a_mirror_is_used_when_the_package_fails(void **state)
     only_the_set_is_there();
 }
 
+static void a_set_without_a_package_comes_from_the_web_as_it_is(void **state)
+{
+    (void)state;
+    char           url[4200];
+    at_catalog_row plain = row;
+    plain.package = (at_catalog_package){0};
+    plain.mirrors[0] = (at_catalog_mirror){.url = url, .plain = true};
+    snprintf(url, sizeof url, "file://%s/web", home);
+    run("mkdir web && printf 'hello\n' > web/words");
+    assert_int_equal(at_fetch_row(&plain, &progress, &fail), AT_OK);
+    run("test \"$(ls -A anytime/toy)\" = words");
+    assert_null(strstr(reported, "npm"));
+    run("rm -r anytime web");
+    assert_int_not_equal(at_fetch_row(&plain, NULL, &fail), AT_OK);
+    assert_non_null(strstr(fail.text, "curl"));
+}
+
 static void a_mirror_may_have_an_archive(void **state)
 {
     (void)state;
@@ -300,6 +317,27 @@ static void a_download_restarts_when_the_server_cannot_resume(void **state)
                  "test -e $f && exit 33; cp ../../mirror/words.gz $f");
     assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
     only_the_set_is_there();
+}
+
+/* Lets the fake curl below finish when half of the file is reported. */
+static void note_half(void *self, uint64_t done, uint64_t total)
+{
+    (void)self;
+    if (done == 3 && total == 6) run("touch go");
+}
+
+static void the_bytes_of_a_download_are_reported(void **state)
+{
+    (void)state;
+    at_fetch_progress half = {.report = hear, .bytes = note_half};
+    at_catalog_row    plain = row;
+    plain.package = (at_catalog_package){0};
+    plain.mirrors[0] = (at_catalog_mirror){.url = "http://nowhere", .plain = true};
+    fake("curl", "for a; do case $a in *.part) f=$a;; *.head) h=$a;; esac; done\n"
+                 "printf 'HTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\n' > $h; printf hel > $f\n"
+                 "until [ -e ../../go ]; do sleep 0.02; done; printf 'lo\\n' >> $f");
+    assert_int_equal(at_fetch_row(&plain, &half, &fail), AT_OK);
+    run("test \"$(ls -A anytime)\" = toy && test \"$(ls -A anytime/toy)\" = words");
 }
 
 static void wrong_content_from_a_mirror_is_removed(void **state)
@@ -380,10 +418,12 @@ int main(void)
         cmocka_unit_test_setup(an_interrupt_is_delivered_after_the_cleanup, prepare),
         cmocka_unit_test_setup(a_cache_folder_that_cannot_be_created_is_an_io_error, prepare),
         cmocka_unit_test_setup(a_mirror_is_used_when_the_package_fails, prepare),
+        cmocka_unit_test_setup(a_set_without_a_package_comes_from_the_web_as_it_is, prepare),
         cmocka_unit_test_setup(a_mirror_may_have_an_archive, prepare),
         cmocka_unit_test_setup(an_archive_cannot_reach_files_elsewhere, prepare),
         cmocka_unit_test_setup(a_partial_download_is_resumed, prepare),
         cmocka_unit_test_setup(a_download_restarts_when_the_server_cannot_resume, prepare),
+        cmocka_unit_test_setup(the_bytes_of_a_download_are_reported, prepare),
         cmocka_unit_test_setup(wrong_content_from_a_mirror_is_removed, prepare),
         cmocka_unit_test_setup(leftovers_of_a_killed_process_are_removed, prepare),
         cmocka_unit_test_setup(a_running_download_is_waited_for, prepare),

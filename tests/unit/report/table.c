@@ -43,6 +43,35 @@ static void columns_are_aligned_without_trailing_blanks(void **state)
     at_table_free(table);
 }
 
+static void columns_with_nothing_in_them_can_be_dropped(void **state)
+{
+    (void)state;
+    at_table                *table = at_table_new(COLUMNS, 3);
+    static const char *const cells[] = {"amb", "-", "fast", "-", "-", "-"};
+    for (size_t i = 0; i < 6; i++) at_table_add(table, "%s", cells[i]);
+    at_table_drop_columns(table, "-");
+    check_prints(table, at_table_print,
+                 "strategy  note\n"
+                 "──────────────\n"
+                 "amb       fast\n"
+                 "-         -\n");
+    at_table_drop_columns(table, "fast"); /* not everywhere */
+    check_prints(table, at_table_print_csv, "strategy,note\namb,fast\n-,-\n");
+    at_table_free(table);
+}
+
+static void a_table_that_has_nothing_at_all_keeps_a_column(void **state)
+{
+    (void)state;
+    at_table *table = at_table_new(COLUMNS, 3);
+    at_table_drop_columns(table, "-"); /* without rows nothing is known about its columns */
+    check_prints(table, at_table_print_csv, "strategy,seconds,note\n");
+    for (size_t i = 0; i < 3; i++) at_table_add(table, "-");
+    at_table_drop_columns(table, "-");
+    check_prints(table, at_table_print_csv, "strategy\n-\n");
+    at_table_free(table);
+}
+
 static void a_table_without_rows_has_heads_and_rule(void **state)
 {
     (void)state;
@@ -173,10 +202,36 @@ static void a_full_disk_is_reported(void **state)
     at_table_free(table);
 }
 
+static void long_texts_are_wrapped_between_words(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *expected;
+        size_t      columns;
+    } rows[] = {{"one two three four", "one two three\n      four\n", 20},
+                {"one two three four", "one two three four\n", 24},
+                {"one two three four", "one two three four\n", 0},
+                {"0123456789012345", "01234567890123\n      45\n", 20},
+                {"größere Wörter äöü", "größere Wörter\n      äöü\n", 20}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char  *text = NULL;
+        size_t size;
+        FILE  *memory = open_memstream(&text, &size);
+        assert_non_null(memory);
+        at_table_print_wrapped(memory, rows[i].text, 6, rows[i].columns);
+        fclose(memory);
+        assert_string_equal(text, rows[i].expected);
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(long_texts_are_wrapped_between_words),
         cmocka_unit_test(columns_are_aligned_without_trailing_blanks),
+        cmocka_unit_test(columns_with_nothing_in_them_can_be_dropped),
+        cmocka_unit_test(a_table_that_has_nothing_at_all_keeps_a_column),
         cmocka_unit_test(a_table_without_rows_has_heads_and_rule),
         cmocka_unit_test(text_is_measured_in_columns_not_bytes),
         cmocka_unit_test(control_characters_do_not_reach_the_terminal),
