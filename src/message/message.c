@@ -579,6 +579,7 @@ static void code_usage(cursor *c, at_usage *usage)
 static void code_note(cursor *c, at_worker_note *note)
 {
     note->kind = (at_worker_note_kind)code_kind(c, NOTE_MAGIC, note->kind, AT_WORKER_NOTE_LEFT + 1);
+    bool *flags[] = {&note->averages};
     if (is_bad(c)) return;
     switch (note->kind) {
     case AT_WORKER_NOTE_HELLO: code_hello(c, note); break;
@@ -587,7 +588,10 @@ static void code_note(cursor *c, at_worker_note *note)
         code_count(c, &note->reports, "reports");
         code_usage(c, &note->usage);
         break;
-    case AT_WORKER_NOTE_PULSE: code_usage(c, &note->usage); break;
+    case AT_WORKER_NOTE_PULSE:
+        code_usage(c, &note->usage);
+        code_flags(c, flags, 1);
+        break;
     }
     code_count(c, &note->drawn, "samples drawn");
     assert(used(c) <= AT_WORKER_NOTE);

@@ -35,7 +35,7 @@
 #include "step/event.h"
 
 /* Increases with every change of a message. */
-enum { AT_PROTOCOL = 6 };
+enum { AT_PROTOCOL = 7 };
 
 /* Counts in messages (samples drawn, rounds, versions) are below this, so that sums over all
  * workers cannot overflow. */
@@ -183,6 +183,7 @@ typedef struct at_worker_note {
     char engine[AT_ENGINE_NAME_SIZE];
     /* PULSE and LEFT: resource usage of the process; pid 0: not sampled */
     at_usage usage;
+    bool     averages; /* PULSE: it is averaging with its neighbors (gossip) */
 } at_worker_note;
 
 /* What a hub tells a seat on another machine besides orders and parameters: who is there, what it

@@ -254,8 +254,8 @@ class Partition(TwoMachines):
                 self.assert_ledger(ended)
                 support.wait_until(lambda: not run.left(), "all processes are gone")
 
-    def test_gossip_goes_on_without_the_machine_that_does_not_come_back(self):
-        run = self.begin(self.STRATEGIES[0], more=("--enable-recovery",))
+    def goes_on_without_the_machine(self, strategy):
+        run = self.begin(strategy, more=("--enable-recovery",))
         self.machines.cut()
         run.wait_until(lambda: {row["state"] for row in list(run.workers().values())[2:]} <=
                        {"lost", "evicted"}, "both workers of the other machine are given up")
@@ -267,9 +267,17 @@ class Partition(TwoMachines):
         run.process.kill()
         ended = run.wait()
         self.assertEqual(ended.result["stopped"], "signal", ended)
+        self.assertEqual([row["state"] for row in ended.result["worker"][:2]], ["finished"] * 2)
         self.assertLessEqual({row["state"] for row in ended.result["worker"][2:]},
                              {"lost", "evicted"})
         self.assert_ledger(ended)
+
+    def test_gossip_goes_on_without_the_machine_that_does_not_come_back(self):
+        self.goes_on_without_the_machine(self.STRATEGIES[0])
+
+    def test_workers_that_average_with_lost_neighbors_are_not_given_up_with_them(self):
+        """Nearly all of the time is averaging, so that nobody can report after the cut."""
+        self.goes_on_without_the_machine("fmb-gossip:ring,60")
 
 
 if __name__ == "__main__":

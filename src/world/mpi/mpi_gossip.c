@@ -159,6 +159,11 @@ uint64_t at_mpi_gossip_version(const at_mpi_gossip *g)
     return g->version;
 }
 
+bool at_mpi_gossip_averages(const at_mpi_gossip *g)
+{
+    return g->averages;
+}
+
 uint64_t at_mpi_gossip_version_next(const at_mpi_gossip *g)
 {
     return g->averages ? g->version + 1 : g->version;

@@ -52,6 +52,10 @@ at_err at_mpi_gossip_collect(at_mpi_gossip *gossip, uint64_t version, at_fail *f
  * next version. */
 at_err at_mpi_gossip_poll(at_mpi_gossip *gossip, bool *news, at_fail *fail);
 
+/* True while the parameters of the next version are not there yet: messages of neighbors may be
+ * missing. */
+bool at_mpi_gossip_averages(const at_mpi_gossip *gossip);
+
 /* The parameters, their version (AT_VERSION_NONE: none yet), and the version that they have when
  * the averaging under way is over. */
 const float *at_mpi_gossip_params(const at_mpi_gossip *gossip);

@@ -55,6 +55,7 @@ typedef struct at_mpi_peer {
     bool                dead;                 /* LOST, and its process has certainly ended */
     bool                evicted;              /* by the hub; LOST follows */
     char                fault[AT_FAULT_TEXT]; /* why it is to be evicted; "": no reason */
+    bool                averages;             /* as it last said: with its neighbors (gossip) */
     at_failure_detector detector;
     uint64_t            drawn;    /* the largest count received: notes overtake reports */
     uint64_t            counted;  /* samples of its reports */

@@ -13,6 +13,7 @@
 
 static const at_ns HEARTBEAT_EVERY = AT_MS(200);
 static const at_ns WATCH_EVERY = AT_MS(50);
+static const at_ns QUIET = AT_SEC(1); /* some heartbeats of a worker that waits */
 
 static at_ns lease_of(const at_mpi_hub *h)
 {
@@ -171,6 +172,7 @@ static void receive_report(at_mpi_hub *h, at_node worker, const at_mpi_done *don
         return;
     }
     peer->has_report = true;
+    peer->averages = false;
     peer->sequence = peer->report.report.sequence;
     peer->counted += peer->report.report.work.samples;
     at_host_count_received(&h->host, worker, peer->report.floats * AT_MESSAGE_UNIT);
@@ -243,6 +245,7 @@ static void receive_note(at_mpi_hub *h, at_node worker, const at_worker_note *no
     if (peer->state == AT_MPI_LEFT || peer->state == AT_MPI_LOST) return;
     if (note->drawn > peer->drawn) peer->drawn = note->drawn;
     if (note->usage.pid > 0) peer->usage = note->usage;
+    peer->averages = note->averages;
     at_failure_detector_beat(&peer->detector, h->clock.listened, false);
     switch (note->kind) {
     case AT_WORKER_NOTE_HELLO: receive_hello(h, worker, note); break;
@@ -458,20 +461,52 @@ void at_mpi_hub_process(at_mpi_hub *h)
 
 /* ---- watching ------------------------------------------------------------------------------ */
 
+static at_ns silence_of(const at_mpi_hub *h, at_node worker)
+{
+    const at_mpi_peer *peer = &h->peer[worker - 1];
+    assert(h->clock.listened >= peer->detector.heard);
+    return h->clock.listened - peer->detector.heard;
+}
+
+static void lose_silent(at_mpi_hub *h, at_node worker)
+{
+    char how[80];
+    snprintf(how, sizeof how, "no message for %.1f s", at_seconds(silence_of(h, worker)));
+    lose(h, worker, how);
+}
+
 static void watch_peer(at_mpi_hub *h, at_node worker)
 {
     at_mpi_peer *peer = peer_of(h, worker);
-    char         how[80];
     assert(h->context);
     if (peer->state == AT_MPI_LEFT || peer->state == AT_MPI_LOST) return;
     if (peer->near && !at_alive(peer->hello.pid, peer->hello.born)) {
         peer->dead = true;
         lose(h, worker, "its process is gone");
     } else if (at_failure_detector_is_gone(&peer->detector, h->clock.listened)) {
-        snprintf(how, sizeof how, "no message for %.1f s",
-                 at_seconds(h->clock.listened - peer->detector.heard));
-        lose(h, worker, how);
+        lose_silent(h, worker);
     }
+}
+
+/* Under gossip a worker that is gone holds up its neighbors, these hold up theirs, and in the end
+ * nobody reports: then all leases would expire together. So while some say that they average and
+ * others say nothing, it is the silent ones whose lease runs, and the others get a whole one after
+ * that. */
+static void watch_neighbors(at_mpi_hub *h)
+{
+    at_ns lease = at_hub_lease(h->host.hub);
+    at_ns quiet = lease / 2 < QUIET ? lease / 2 : QUIET;
+    bool  averages = false, silent = false;
+    for (at_node i = 1; i <= h->workers; i++) {
+        if (h->peer[i - 1].state != AT_MPI_WORKING) continue;
+        bool heard = silence_of(h, i) < quiet;
+        averages = averages || (heard && h->peer[i - 1].averages);
+        silent = silent || !heard;
+    }
+    if (!averages || !silent) return;
+    h->host.leases_from = at_host_now(&h->host) + lease;
+    for (at_node i = 1; i <= h->workers && !h->host.finished; i++)
+        if (h->peer[i - 1].state == AT_MPI_WORKING && silence_of(h, i) >= lease) lose_silent(h, i);
 }
 
 void at_mpi_hub_check_start(at_mpi_hub *h)
@@ -516,4 +551,5 @@ void at_mpi_hub_watch(at_mpi_hub *h, at_ns now)
         watch_peer(h, i);
         at_mpi_hub_heartbeat(h, i, now);
     }
+    if (h->gossip.calls && !h->host.finished) watch_neighbors(h);
 }

@@ -45,6 +45,7 @@ static void beat(at_mpi_transport *w, at_ns now)
     assert(now > 0);
     if (!w->welcomed || w->is_silent || now - w->noted_at < PULSE_EVERY) return;
     if (at_mpi_is_open(w->calls, AT_MPI_CALL_NOTE)) return;
+    note.averages = w->gossip && at_mpi_gossip_averages(w->gossip);
     measure(w, now, &note.usage);
     at_mpi_transport_note(w, &note);
 }

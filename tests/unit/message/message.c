@@ -165,12 +165,14 @@ static void notes_of_every_kind_fit_and_survive_a_round_trip(void **state)
         memset(in.host, 'h', sizeof in.host - 1);
         memset(in.engine, 'e', sizeof in.engine - 1);
         in.usage.pid = 5;
+        in.averages = true;
         in.part[AT_JOB_PARTS - 1] = UINT64_MAX;
         size_t units = at_worker_note_write(bytes, &in);
         assert_true(units * AT_MESSAGE_UNIT <= AT_WORKER_NOTE);
         assert_int_equal(at_worker_note_read(bytes, units * AT_MESSAGE_UNIT, &out, &fail), AT_OK);
         assert_int_equal(out.kind, kind);
         assert_int_equal(out.drawn, 12);
+        assert_int_equal(out.averages, kind == AT_WORKER_NOTE_PULSE);
         if (kind != AT_WORKER_NOTE_HELLO) continue;
         assert_int_equal(out.protocol, AT_PROTOCOL);
         assert_int_equal(out.part[AT_JOB_PARTS - 1], UINT64_MAX);
