@@ -191,7 +191,7 @@ class Machines:
 
 @unittest.skipUnless(os.geteuid() == 0 and all(map(shutil.which, TOOLS)),
                      f"virtual machines need root and {', '.join(TOOLS)}")
-class TwoMachines(Tcp):
+class OnTwoMachines(mpi.TestCase):
     def setUp(self):
         super().setUp()
         try:
@@ -205,6 +205,8 @@ class TwoMachines(Tcp):
                              more=(*more, *self.machines.more), enter=self.machines.enter,
                              **options)
 
+
+class TwoMachines(OnTwoMachines, Tcp):
     def test_a_death_is_survived_as_well(self):
         """The process is on another machine, so only its silence shows the death."""
         run = self.start(*self.OPTIONS, "--steps", 10**7, "--sample-time", "50us",
@@ -224,9 +226,10 @@ class TwoMachines(Tcp):
         support.wait_until(lambda: not run.left(), "all processes are gone")
 
 
-class Partition(TwoMachines):
+class Partition(OnTwoMachines):
     """The cable between two machines is cut while workers average with their neighbors on both."""
 
+    OPTIONS = Tcp.OPTIONS
     STRATEGIES = ("fmb-gossip:ring,1", "amb-gossip:ring,1")
     LASTS = 3  # seconds that a partition lasts which heals; TCP survives it
 
