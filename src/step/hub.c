@@ -527,11 +527,14 @@ static void take_report(at_hub *hub, at_member *member, const at_report *report,
     }
 }
 
-/* Whether this round gave nothing because it used older parameters than its worker was sent. */
-static bool is_outdated(const at_hub *hub, const at_member *member, const at_work *work)
+/* Whether this round gave nothing although its worker was sent newer parameters than it used. Without
+ * a barrier that is certain only when the newest ones have been there for a whole lease. */
+static bool is_outdated(const at_hub *hub, const at_member *member, const at_work *work, at_ns now)
 {
-    bool current = hub->plan->release->holds && member->begun_on == hub->version;
-    if (!current || is_refused(hub, work)) return false;
+    bool holds = hub->plan->release->holds;
+    bool sent = holds ? member->begun_on == hub->version
+                      : work->version < hub->version && now - hub->opened_at >= at_hub_lease(hub);
+    if (!sent || is_refused(hub, work)) return false;
     return work->abandoned || hub->plan->stale->weight(hub->plan, hub->version - work->version) < 0;
 }
 
@@ -555,12 +558,13 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
     if (report->again) member->rounds_begun++;
     if (report->again && (hub->draining || is_holding(hub)))
         pause_member(hub, member, out); /* again: the first pause came too late */
-    bool outdated = is_outdated(hub, member, &report->work);
+    bool outdated = is_outdated(hub, member, &report->work, event->now);
     take_report(hub, member, report, event->now, out);
     if (hub->reports_needed > 0) hub->reports_needed--;
     bool full = hub->pieces == hub->pieces_max;
     /* Behind a barrier nobody works on a version twice. */
-    bool out_of_step = (outdated && !report->work.abandoned) || is_refused(hub, &report->work);
+    bool in_vain = outdated && hub->plan->release->holds && !report->work.abandoned;
+    bool out_of_step = in_vain || is_refused(hub, &report->work);
     at_lease_count_outdated(hub, member, outdated, out);
     if (full || hub->reports_needed == 0 || out_of_step) close_if_ready(hub, event->now, out);
     if (out_of_step && hub->end == AT_END_RUNNING && !hub->applying) admit_waiting(hub);

@@ -96,13 +96,14 @@ static void evict(at_member *member, at_out *out)
     action->as.evict.outdated = member->outdated >= AT_OUTDATED_MAX;
 }
 
-/* Behind a barrier a step to which nobody contributes starts over. A worker that never uses what it
- * is sent would keep the run at that step for ever. */
+/* A worker that never uses what it is sent could keep the run at one step for ever. If it is only its
+ * connection that is slow, leases grow like those that were too short. */
 void at_lease_count_outdated(at_hub *hub, at_member *member, bool outdated, at_out *out)
 {
     member->outdated = outdated ? member->outdated + 1 : 0;
     bool here = member->state == AT_MEMBER_IDLE || member->state == AT_MEMBER_WORKING;
     if (member->outdated < AT_OUTDATED_MAX || !here || hub->end != AT_END_RUNNING) return;
+    hub->evicted_since_step++;
     evict(member, out);
 }
 

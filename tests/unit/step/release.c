@@ -294,9 +294,47 @@ static void abandon_without_a_barrier_restarts_all_on_the_new_version(void **sta
          "[  96] hub > finish: steps\n");
 }
 
+/* Behind no barrier, old parameters may be on their way for long: only a lease without a step makes
+ * it certain that a worker does not use what it is sent. */
+static void a_self_starting_worker_that_never_uses_what_it_is_sent_is_evicted(void **state)
+{
+    (void)state;
+    stage *s = set((at_plan_options){.strategy = "async-fmb",
+                                     .stale = "drop",
+                                     .workers = 1,
+                                     .batch = 32,
+                                     .lease = AT_MS(50),
+                                     .limits = {.steps = 2}});
+    s->lags_until = AT_MS(325);
+    s->actor[1].back_after = AT_MS(10);
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[  32] hub > add worker 1 (32 of version 0)\n"
+         "[  32] hub > apply step 1: worker 1 (32), 32 samples, already added\n"
+         "[  64] hub > drop 32 samples of worker 1: stale\n"
+         "[  96] hub > drop 32 samples of worker 1: stale\n"
+         "[ 128] hub > drop 32 samples of worker 1: stale\n"
+         "[ 160] hub > drop 32 samples of worker 1: stale\n"
+         "[ 192] hub > drop 32 samples of worker 1: stale\n"
+         "[ 224] hub > drop 32 samples of worker 1: stale\n"
+         "[ 256] hub > drop 32 samples of worker 1: stale\n"
+         "[ 288] hub > drop 32 samples of worker 1: stale\n"
+         "[ 320] hub > drop 32 samples of worker 1: stale\n"
+         "[ 320] hub > evict worker 1\n"
+         "[ 320] world > worker 1 is gone, drew 320, will be replaced\n"
+         "[ 330] world > worker 1 joins, incarnation 2\n"
+         "[ 330] hub > order worker 1: round 11 on version 1, 32 samples, repeating\n"
+         "[ 362] hub > add worker 1 (32 of version 1)\n"
+         "[ 362] hub > apply step 2: worker 1 (32), 32 samples, already added\n"
+         "[ 362] hub > leave, worker 1\n"
+         "[ 394] hub > drop 32 samples of worker 1: stopped\n"
+         "[ 394] world > worker 1 is gone, drew 384\n"
+         "[ 394] hub > finish: steps\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_self_starting_worker_that_never_uses_what_it_is_sent_is_evicted),
         cmocka_unit_test(any_one_with_free_use_is_asynchronous_sgd),
         cmocka_unit_test(stale_scale_weights_by_age_but_divides_by_all_samples),
         cmocka_unit_test(stale_drop_without_a_barrier_favors_the_fast_worker),
