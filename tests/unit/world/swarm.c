@@ -15,7 +15,8 @@
 
 enum {
     SEEDS = 2000,
-    EVENTS_MAX = 60000, /* more mean that the run goes in circles */
+    EVENTS_MAX =
+        1 << 20, /* more mean that the run goes in circles: short rounds fill a long lease */
     MEMORY_MAX = 64 << 20,
     LEAK_MAX = 256 << 10 /* of all runs together: what malloc keeps for itself */
 };
