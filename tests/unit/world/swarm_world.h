@@ -146,7 +146,7 @@ typedef struct world {
     size_t           packets;
     uint64_t         births;
     uint32_t         connections, hub_lives;
-    uint32_t         broken[WORKERS + 1]; /* connection of each worker that delivers no more */
+    uint32_t         broken[WORKERS + 1]; /* of each worker: this and older ones deliver no more */
     ledger          *ledger;
     const process   *running; /* whose clock at_clock_now reads; NULL: the hub's */
     /* Faults; they end at calm_at. */
@@ -219,7 +219,7 @@ static inline void break_connection(world *s, at_node worker, uint32_t connectio
 /* Over a stream a lost packet is a lost connection. */
 static inline void post(world *s, packet *new)
 {
-    if (new->connection == 0 || new->connection == s->broken[new->worker]) return;
+    if (new->connection <= s->broken[new->worker]) return;
     if (fault(s, s->drops)) {
         covered.lost++;
         if (s->streams) break_connection(s, new->worker, new->connection);
@@ -262,7 +262,7 @@ static inline void close_connection(world *s, at_node worker)
 /* The same, and what is on its way is lost. */
 static inline void break_connection(world *s, at_node worker, uint32_t connection)
 {
-    s->broken[worker] = connection;
+    if (connection > s->broken[worker]) s->broken[worker] = connection;
     close_connection(s, worker);
 }
 
