@@ -5,13 +5,6 @@
 
 static const uint64_t GOLDEN = 0x9e3779b97f4a7c15u; /* 2^64 / golden ratio, odd */
 
-uint64_t at_rng_mix(uint64_t z) /* the finalizer of splitmix64 */
-{
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 at_rng at_rng_stream(uint64_t seed, uint64_t node, at_rng_purpose purpose, uint64_t round)
 {
     uint64_t key = at_rng_mix(seed + GOLDEN);

@@ -44,7 +44,13 @@ uint64_t at_rng_below(at_rng *rng, uint64_t bound);
 /* Standard normal. Always consumes exactly two draws. */
 double at_rng_normal(at_rng *rng);
 
-/* Hashes a 64-bit number; the building block of streams and permutations. */
-uint64_t at_rng_mix(uint64_t value);
+/* Hashes a 64-bit number; the building block of streams and permutations. It is the finalizer of
+ * splitmix64. */
+static inline uint64_t at_rng_mix(uint64_t value)
+{
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+    return value ^ (value >> 31);
+}
 
 #endif

@@ -1,8 +1,8 @@
 /* A decimal number is an integer m of at most 19 digits times a power of ten. In double arithmetic
- * m is rounded once (2^-53), and the product or quotient with a power up to 10^22, which is exact,
- * once more: the error is below three units in the last place of a double. A float has 29 bits
- * less, so rounding the result to float is right unless those 29 bits are that close to one half.
- * In that case, and for all unusual numbers, strtof decides. */
+ * m, the power and their product are rounded once each, by at most 2^-53: the error is below four
+ * units in the last place of a double. A float has 29 bits less, so rounding the result to float is
+ * right unless those 29 bits are that close to one half. In that case, and for all unusual numbers,
+ * strtof decides. */
 #include "data/files/decimal.h"
 
 #include <assert.h>
@@ -16,15 +16,20 @@
 
 enum {
     DIGITS_MAX = 19, /* always fit into 64 bits */
-    POWER_MAX = 22,  /* 10^22 is the largest power of ten that is a double */
+    POWER_MAX = 22,
     EXPONENT_MAX = 9999,
     HALF = 1 << 28, /* of the 29 extra bits of a double */
     NEAR = 4,
 };
 
-static const double powers[POWER_MAX + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                             1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                             1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+/* Of ten, from -POWER_MAX on. */
+static const double powers[2 * POWER_MAX + 1] = {
+    1e-22, 1e-21, 1e-20, 1e-19, 1e-18, 1e-17, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11,
+    1e-10, 1e-9,  1e-8,  1e-7,  1e-6,  1e-5,  1e-4,  1e-3,  1e-2,  1e-1,  1e0,   1e1,
+    1e2,   1e3,   1e4,   1e5,   1e6,   1e7,   1e8,   1e9,   1e10,  1e11,  1e12,  1e13,
+    1e14,  1e15,  1e16,  1e17,  1e18,  1e19,  1e20,  1e21,  1e22};
+
+static const double signs[] = {1.0, -1.0};
 
 static inline unsigned digit(const char *p)
 {
@@ -81,9 +86,9 @@ const char *at_decimal_float(const char *text, float *value)
     if (!p) return NULL;
     if (digits > DIGITS_MAX || power < -POWER_MAX || power > POWER_MAX)
         return parse_exactly(text, value);
-    double x = power < 0 ? (double)m / powers[-power] : (double)m * powers[power];
+    double x = (double)m * powers[POWER_MAX + power];
     if (m != 0 && is_ambiguous(x)) return parse_exactly(text, value);
-    *value = *text == '-' ? -(float)x : (float)x;
+    *value = (float)(x * signs[*text == '-']); /* a branch would be unpredictable */
     return p;
 }
 

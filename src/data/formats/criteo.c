@@ -38,19 +38,10 @@ enum {
     LOGS_COUNT = 4096,
 };
 
+typedef int32_t                         lanes __attribute__((vector_size(16)));
+__extension__ typedef unsigned __int128 wide;
+
 #define HINT "expected LABEL, 13 integers and 26 categories, separated by tabs"
-
-static const char *field_end(const char *p)
-{
-    while (*p != '\t' && *p != '\n') p++;
-    return p;
-}
-
-/* Drops a carriage return before the line feed. */
-static const char *without_return(const char *begin, const char *end)
-{
-    return *end == '\n' && end > begin && end[-1] == '\r' ? end - 1 : end;
-}
 
 static const char *read_label(const char *p, int32_t *label, at_parse_error *e)
 {
@@ -71,7 +62,8 @@ static const char *next_field(const char *p, int index, at_parse_error *e)
 
 /* What all threads share. */
 typedef struct reader {
-    uint32_t bits;             /* of a hash */
+    uint64_t room;             /* features of categories */
+    uint64_t inverse;          /* 2^64 / room, rounded down, or one less */
     float    logs[LOGS_COUNT]; /* log(1 + i): most numbers are small counts */
 } reader;
 
@@ -105,44 +97,76 @@ static const char *read_numbers(const char *p, const reader *r, at_sparse_builde
     return p;
 }
 
-/* The hash of the column and the text. */
-static uint64_t hash(uint32_t column, const char *text, const char *end)
+/* hash % room, without the slow division: the quotient is at most one too small. */
+static inline uint32_t remainder_of(const reader *r, uint64_t hash)
 {
-    uint64_t start = (AT_STRING_HASH_START ^ column) * AT_STRING_HASH_FACTOR;
-    return at_string_hash(start, text, end);
+    uint64_t rest = hash - (uint64_t)(((wide)hash * r->inverse) >> 64) * r->room;
+    return (uint32_t)(rest >= r->room ? rest - r->room : rest);
 }
 
-/* Sorts by counting, for each value, how many come before it. That takes more comparisons than
- * inserting one by one, but they do not depend on each other and need no branches, which would be
- * unpredictable: hashes are random. */
-static void sort(uint32_t list[LANES])
+/* *hash <- that of the column and the text. Returns the end of the field; a carriage return before
+ * the line feed is not part of it. */
+static inline const char *read_category(const char *p, uint32_t column, uint64_t *hash)
 {
-    int32_t value[LANES], before[LANES] = {0};
-    for (int i = 0; i < LANES; i++) value[i] = i < CATEGORIES ? (int32_t)list[i] : INT32_MAX;
-    for (int i = 0; i < CATEGORIES; i++)
-        for (int k = 0; k < LANES; k++)
-            before[k] += (value[i] < value[k]) | ((value[i] == value[k]) & (k > i));
-    for (int i = 0; i < CATEGORIES; i++) list[before[i]] = (uint32_t)value[i];
+    uint64_t h = (AT_STRING_HASH_START ^ column) * AT_STRING_HASH_FACTOR;
+    for (;; p++) {
+        if ((unsigned char)*p <= '\r') {
+            if (*p == '\t' || *p == '\n') break;
+            if (*p == '\r' && p[1] == '\n') {
+                p++;
+                break;
+            }
+        }
+        h = (h ^ (unsigned char)*p) * AT_STRING_HASH_FACTOR;
+    }
+    *hash = at_rng_mix(h);
+    return p;
 }
 
-static const char *read_categories(const char *p, uint32_t bits, at_sparse_builder *builder,
+/* Counts, for each value, how many are smaller: its place in order. That takes more comparisons
+ * than inserting one by one, but they do not depend on each other and need no branches, which would
+ * be unpredictable: hashes are random. */
+static void find_places(uint32_t places[LANES], const uint32_t list[LANES])
+{
+    lanes value[LANES / 4], place[LANES / 4] = {0};
+    memcpy(value, list, sizeof value);
+    for (int i = 0; i < CATEGORIES; i++) {
+        int32_t one = (int32_t)list[i];
+        lanes   all = {one, one, one, one};
+#pragma GCC unroll 8
+        for (int k = 0; k < LANES / 4; k++) place[k] -= all < value[k];
+    }
+    memcpy(places, place, sizeof place);
+}
+
+/* Adds the features of a row in order; equal ones have the same place, and add up. */
+static void put_sorted(const uint32_t list[LANES], at_sparse_builder *builder)
+{
+    uint32_t places[LANES], sorted[LANES];
+    uint8_t  counts[LANES] = {0};
+    find_places(places, list);
+    for (int i = 0; i < CATEGORIES; i++) {
+        sorted[places[i]] = list[i];
+        counts[places[i]]++;
+    }
+    for (int i = 0; i < CATEGORIES; i += counts[i])
+        at_sparse_builder_put(builder, sorted[i], (float)counts[i]);
+}
+
+static const char *read_categories(const char *p, const reader *r, at_sparse_builder *builder,
                                    at_parse_error *e)
 {
-    uint32_t list[LANES];
-    uint64_t room = ((uint64_t)1 << bits) - HASHED_FIRST;
+    uint32_t list[LANES] = {0};
     for (uint32_t i = 0; i < CATEGORIES; i++) {
+        uint64_t    hash;
         const char *first = next_field(p, 1 + NUMBERS + (int)i, e);
         if (!first) return NULL;
-        p = field_end(first);
-        list[i] = HASHED_FIRST + (uint32_t)(hash(i, first, without_return(first, p)) % room);
+        p = read_category(first, i, &hash);
+        list[i] = HASHED_FIRST + remainder_of(r, hash);
     }
     if (*p != '\n')
         return at_parse_fail(e, p, HINT, "the line has more than %d fields", FIELDS), NULL;
-    sort(list);
-    for (uint32_t i = 0, same; i < CATEGORIES; i += same) {
-        for (same = 1; i + same < CATEGORIES && list[i + same] == list[i];) same++;
-        at_sparse_builder_put(builder, list[i], (float)same);
-    }
+    put_sorted(list, builder);
     return p;
 }
 
@@ -151,14 +175,13 @@ static bool parse(const void *self, const char *begin, const char *end, at_spars
 {
     const reader *r = self;
     assert(end > begin && end[-1] == '\n');
-    assert(r->bits >= BITS_MIN && r->bits <= BITS_MAX);
     for (const char *p = begin; p < end; p++, builder->lines++) {
         int32_t label;
         error->line = p;
         if (*p == '\n') continue;
         if (!(p = read_label(p, &label, error))) return false;
         if (!(p = read_numbers(p, r, builder, error))) return false;
-        if (!(p = read_categories(p, r->bits, builder, error))) return false;
+        if (!(p = read_categories(p, r, builder, error))) return false;
         at_sparse_builder_end_row(builder, label);
     }
     return true;
@@ -186,7 +209,8 @@ static at_err load(at_dataset *set, const char *name, const at_file_list *files,
     if (bits < BITS_MIN || bits > BITS_MAX)
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "--hash-bits must be from %d to %d (got %u)",
                            BITS_MIN, BITS_MAX, bits);
-    reader shared = {.bits = bits};
+    reader shared = {.room = ((uint64_t)1 << bits) - HASHED_FIRST};
+    shared.inverse = UINT64_MAX / shared.room;
     for (int i = 0; i < LOGS_COUNT; i++) shared.logs[i] = (float)log1p(i);
     at_lines_parser         parser = {.self = &shared,
                                       .parse = parse,

@@ -10,20 +10,22 @@
 
 #include "data/files/source.h"
 
-enum { AT_CSV_COLUMNS_MAX = 1 << 16, AT_CSV_BUFFER_SIZE = 1 << 16 };
+enum { AT_CSV_COLUMNS_MAX = 1 << 16, AT_CSV_BUFFER_SIZE = 1 << 17 };
 
 /* Reads row by row; the fields of a row are valid until the next one is read. */
 typedef struct at_csv {
     at_source    *source;
-    char         *row; /* (used) zero-terminated fields */
-    size_t        used, room;
+    const char   *row;    /* zero-terminated fields, in the buffer or copied */
     size_t       *starts; /* (count) of the fields in row */
     size_t        count, starts_room;
+    char         *copy; /* (used) of a row that is not a plain line in the buffer */
+    size_t        used, room;
     uint64_t      line;                            /* where the row begins, from 1 on */
     uint64_t      lines;                           /* read so far */
     char          separator;                       /* 0: unknown yet */
     unsigned char buffer[AT_CSV_BUFFER_SIZE + 16]; /* 16 are loaded at once, also at its end */
     size_t        at, filled;                      /* of the buffer */
+    bool          ended;                           /* the buffer has the end of the source */
 } at_csv;
 
 /* Takes ownership of the source; reads nothing yet. */

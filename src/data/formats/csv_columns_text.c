@@ -59,7 +59,7 @@ static at_err parse_values(at_csv_column *column, const json_t *values, at_fail 
     json_array_foreach(values, i, value)
     {
         char *text = at_text_of_json(value);
-        bool  added = text && at_string_table_add(&column->values, text);
+        bool  added = text && at_string_table_add(&column->values, text) != UINT32_MAX;
         free(text);
         if (!text || column->values.count != i + 1) return damaged(fail);
         if (!added) return at_fail_memory_for(fail, "for the columns of the data");

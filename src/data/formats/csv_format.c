@@ -1,8 +1,7 @@
-/* Tables (CSV): scanned once to find out what each column is (csv_columns.h), then read into a
- * set. */
+/* Tables (CSV): read once, which finds out what each column is (csv_columns.h); then their words
+ * become a set. */
 #include "data/formats/format.h"
 
-#include "base/label.h"
 #include "base/text.h"
 #include "data/files/folder.h"
 #include "data/files/lines.h"
@@ -119,7 +118,7 @@ static at_err check_names(const at_dataset *set, const char *path, at_fail *fail
     at_err          err = AT_OK;
     const char     *name = at_store_name(set, set->classes);
     for (uint32_t i = 0; !err && i < set->features; i++, name += strlen(name) + 1) {
-        if (!at_string_table_add(&seen, name))
+        if (at_string_table_add(&seen, name) == UINT32_MAX)
             err = at_fail_memory_for(fail, "to compare names");
         else if (seen.count == i)
             err = at_fail_set(fail, AT_ERR_FORMAT, "give each column a unique name",
@@ -134,142 +133,101 @@ static at_err check_names(const at_dataset *set, const char *path, at_fail *fail
 typedef struct filler {
     at_dataset           *set;
     const at_csv_columns *columns;
-    uint64_t              row, rows_max, number;
+    const at_csv_column **used; /* (used_count) numbers and texts */
+    size_t                used_count;
+    uint64_t              row, number;
 } filler;
 
-/* A file may have changed since it was scanned. */
-static at_err changed(const at_csv *csv, at_fail *fail)
+static void put_sparse(filler *f, uint32_t feature, float value)
 {
-    return at_csv_error(csv, "run the same command again", fail,
-                        "the file changed while it was read");
-}
-
-static at_err fill_sparse(filler *f, const at_csv *csv, uint32_t feature, float value,
-                          at_fail *fail)
-{
-    if (value == 0.0f) return AT_OK;
-    if (f->number == f->columns->numbers) return changed(csv, fail);
+    if (value == 0.0f) return;
+    assert(f->number < f->columns->numbers && feature < f->set->features);
     f->set->indices[f->number] = feature;
     f->set->values[f->number++] = value;
-    return AT_OK;
 }
 
-/* A missing number: what the columns say, or NAN, to be filled when the train set is known. */
-static at_err missing_number(const filler *f, const at_csv *csv, const at_csv_column *column,
-                             const char *field, float *value, at_fail *fail)
+static inline float number_of(uint32_t word)
 {
-    *value = isfinite(column->fill) ? (float)column->fill : NAN;
-    if (!at_csv_is_missing(field))
-        return f->columns->known ? at_csv_error(csv, "correct the field", fail,
-                                                "column '%.80s' is numeric, and '%.40s' is not a "
-                                                "number",
-                                                column->name, field)
-                                 : changed(csv, fail);
-    if (isfinite(column->fill) || f->set->read_options.missing == AT_MISSING_FILL) return AT_OK;
-    return at_csv_error(csv, "fill it in, or train with --missing fill", fail,
-                        "column '%.80s' is numeric, but the value is missing here", column->name);
+    float value;
+    memcpy(&value, &word, sizeof value);
+    return word == AT_CSV_NONE ? NAN : value;
 }
 
-/* A value that the train set does not have is no feature. */
-static at_err fill_field(filler *f, const at_csv *csv, const at_csv_column *column, at_fail *fail)
+static void put_sparse_row(filler *f, uint64_t row, const uint32_t *words)
 {
-    const char *field = at_csv_cell(csv, column->place);
-    uint32_t    feature = column->feature;
-    float       value = 1.0f;
-    if (column->kind == AT_CSV_TEXT) {
-        uint32_t rank = at_string_table_find(&column->values, field);
-        if (rank == UINT32_MAX) return f->columns->known ? AT_OK : changed(csv, fail);
-        feature += rank;
-    } else if (!at_csv_number(field, &value)) {
-        AT_TRY(missing_number(f, csv, column, field, &value, fail));
+    for (size_t i = 0; i < f->used_count; i++) {
+        const at_csv_column *column = f->used[i];
+        uint32_t             word = at_csv_meaning(column, row, words[column - f->columns->column]);
+        if (column->kind == AT_CSV_NUMBER)
+            put_sparse(f, column->feature, number_of(word));
+        else if (word != AT_CSV_NONE)
+            put_sparse(f, column->feature + word, 1.0f);
     }
-    assert(feature < f->set->features);
-    if (f->columns->sparse) return fill_sparse(f, csv, feature, value, fail);
-    float *rows = (float *)(void *)f->set->rows;
-    rows[f->row * f->set->features + feature] = value;
-    return AT_OK;
+    f->set->starts[f->row + 1] = f->number;
 }
 
-static at_err fill_label(filler *f, const at_csv *csv, at_fail *fail)
+static void put_dense_row(const filler *f, uint64_t row, const uint32_t *words)
 {
-    const at_csv_columns *columns = f->columns;
-    const at_csv_column  *column = &columns->column[columns->label];
-    if (columns->unlabeled) return AT_OK;
-    const char *field = at_csv_cell(csv, column->place);
-    float       value;
-    if (columns->real) {
-        if (at_csv_number(field, &value)) {
-            f->set->labels[f->row] = at_label_of_real(value);
-            return AT_OK;
-        }
-        if (!columns->known) return changed(csv, fail);
-        return at_csv_error(csv, "choose a numeric column with --label", fail,
-                            "the label '%.40s' in column '%s' is not a number", field,
-                            column->name);
+    float *x = (float *)(void *)f->set->rows + f->row * f->set->features;
+    assert(f->used_count == f->set->features);
+    for (size_t i = 0; i < f->used_count; i++) {
+        const at_csv_column *column = f->used[i];
+        x[i] = number_of(at_csv_meaning(column, row, words[column - f->columns->column]));
     }
-    uint32_t label = at_string_table_find(&column->values, field);
-    f->set->labels[f->row] = label;
-    if (label != UINT32_MAX) return AT_OK;
-    if (!columns->known) return changed(csv, fail);
-    return at_csv_error(csv, "use train and test files of the same data set", fail,
-                        "the test set has a label '%.40s' that does not occur in the train set",
-                        field);
 }
 
 /* Whether a number or the label is missing. */
-static bool is_incomplete(const filler *f, const at_csv *csv)
+static bool is_incomplete(const filler *f, uint64_t row, const uint32_t *words)
 {
     const at_csv_columns *columns = f->columns;
-    for (size_t i = 0; i < columns->count; i++) {
-        const at_csv_column *column = &columns->column[i];
-        bool                 counts =
-            column->kind == AT_CSV_NUMBER || (column->kind == AT_CSV_LABEL && !columns->unlabeled);
-        if (counts && at_csv_is_missing(at_csv_cell(csv, column->place))) return true;
+    if (f->set->read_options.missing != AT_MISSING_DROP || columns->known) return false;
+    if (at_csv_meaning(&columns->column[columns->label], row, words[columns->label]) == AT_CSV_NONE)
+        return true;
+    for (size_t i = 0; i < f->used_count; i++) {
+        const at_csv_column *column = f->used[i];
+        uint32_t             word = at_csv_meaning(column, row, words[column - columns->column]);
+        if (column->kind == AT_CSV_NUMBER && word == AT_CSV_NONE) return true;
     }
     return false;
 }
 
-static at_err fill_row(void *self, const at_csv *csv, at_fail *fail)
+static void fill_rows(filler *f, at_csv_cells *cells)
 {
-    filler               *f = self;
     const at_csv_columns *columns = f->columns;
-    if (f->rows_max-- == 0) return changed(csv, fail);
-    if (f->set->read_options.missing == AT_MISSING_DROP && is_incomplete(f, csv)) return AT_OK;
-    AT_TRY(fill_label(f, csv, fail));
-    for (size_t i = 0; i < columns->count; i++) {
-        const at_csv_column *column = &columns->column[i];
-        if (column->kind == AT_CSV_NUMBER || column->kind == AT_CSV_TEXT)
-            AT_TRY(fill_field(f, csv, column, fail));
+    const at_csv_column  *label = &columns->column[columns->label];
+    const uint32_t       *words;
+    for (uint64_t row = 0; (words = at_csv_cells_take(cells, columns->count)); row++) {
+        if (is_incomplete(f, row, words)) continue;
+        if (!columns->unlabeled)
+            f->set->labels[f->row] = at_csv_meaning(label, row, words[columns->label]);
+        if (columns->sparse)
+            put_sparse_row(f, row, words);
+        else
+            put_dense_row(f, row, words);
+        f->row++;
     }
-    f->row++;
-    if (columns->sparse) f->set->starts[f->row] = f->number;
-    return AT_OK;
 }
 
-static at_err fill_rows(filler *f, at_csv_columns *columns, const at_file_list *files,
-                        at_fail *fail)
+static at_err finish(const filler *f, const char *path, at_fail *fail)
 {
     at_dataset *set = f->set;
-    AT_TRY(at_csv_visit_files(columns, files, fill_row, f, fail));
-    if (f->rows_max > 0)
-        return at_fail_set(fail, AT_ERR_FORMAT, "run the same command again",
-                           "%s: the file changed while it was read", files->path[0]);
+    at_text     form = at_text_in(set->form, sizeof set->form);
     if (f->row == 0)
         return at_fail_set(fail, AT_ERR_FORMAT,
                            "use --missing fill, or --ignore the columns that "
                            "lack values",
-                           "%s: every row lacks a value, so --missing drop leaves none",
-                           files->path[0]);
+                           "%s: every row lacks a value, so --missing drop leaves none", path);
     set->dropped = set->count - f->row;
     set->count = f->row;
-    set->columns = at_csv_columns_text(columns);
+    at_text_add(&form, f->columns->sparse ? "%zu columns, some of them text" : "%zu columns",
+                f->used_count);
+    set->columns = at_csv_columns_text(f->columns);
     return set->columns ? AT_OK : at_fail_memory_for(fail, "for the columns of the data");
 }
 
-static at_err fill(at_dataset *set, at_csv_columns *columns, const at_file_list *files,
-                   at_fail *fail)
+static at_err fill(at_dataset *set, at_csv_columns *columns, const char *path, at_fail *fail)
 {
-    filler f = {.set = set, .columns = columns, .rows_max = columns->rows};
+    filler f = {.set = set, .columns = columns};
     set->names_size = write_names(columns, NULL);
     AT_TRY(
         columns->sparse
@@ -277,22 +235,23 @@ static at_err fill(at_dataset *set, at_csv_columns *columns, const at_file_list 
             : at_store_reserve(set, columns->rows, columns->features, AT_ELEMENT_FLOAT, fail));
     write_names(columns, set->names);
     set->classes = columns->column[columns->label].values.count;
-    if (columns->sparse) AT_TRY(check_names(set, files->path[0], fail));
-    AT_TRY(fill_rows(&f, columns, files, fail));
-    size_t  used = 0;
-    at_text form = at_text_in(set->form, sizeof set->form);
+    if (columns->sparse) AT_TRY(check_names(set, path, fail));
+    f.used = calloc(columns->count, sizeof *f.used);
+    if (!f.used) return at_fail_memory_for(fail, "for the columns of the data");
     for (size_t i = 0; i < columns->count; i++)
-        used += columns->column[i].kind == AT_CSV_TEXT || columns->column[i].kind == AT_CSV_NUMBER;
-    at_text_add(&form, columns->sparse ? "%zu columns, some of them text" : "%zu columns", used);
-    return AT_OK;
+        if (columns->column[i].kind == AT_CSV_TEXT || columns->column[i].kind == AT_CSV_NUMBER)
+            f.used[f.used_count++] = &columns->column[i];
+    fill_rows(&f, &columns->cells);
+    free(f.used);
+    return finish(&f, path, fail);
 }
 
 static at_err load(at_dataset *set, const char *name, const at_file_list *files, at_fail *fail)
 {
     (void)name; /* messages name the file instead */
     at_csv_columns columns;
-    at_err         err = at_csv_columns_scan(&columns, files, &set->read_options, fail);
-    if (!err) err = fill(set, &columns, files, fail);
+    at_err         err = at_csv_columns_read(&columns, files, &set->read_options, fail);
+    if (!err) err = fill(set, &columns, files->path[0], fail);
     at_csv_columns_deinit(&columns);
     return err;
 }

@@ -54,19 +54,19 @@ static bool grow_text(at_string_table *table, size_t size)
     return true;
 }
 
-bool at_string_table_add(at_string_table *table, const char *text)
+uint32_t at_string_table_add(at_string_table *table, const char *text)
 {
     assert(table && text);
     size_t size = strlen(text) + 1;
-    if (!grow_slots(table)) return false;
+    if (!grow_slots(table)) return UINT32_MAX;
     uint32_t slot = find_slot(table, text);
-    if (table->slots[slot]) return true;
-    if (!grow_text(table, size)) return false;
+    if (table->slots[slot]) return table->slots[slot] - 1;
+    if (!grow_text(table, size)) return UINT32_MAX;
     memcpy(table->text + table->text_used, text, size);
     table->starts[table->count++] = table->text_used;
     table->slots[slot] = table->count;
     table->text_used += size;
-    return true;
+    return table->count - 1;
 }
 
 static bool is_integer(const char *text, int64_t *value)
@@ -78,6 +78,7 @@ static bool is_integer(const char *text, int64_t *value)
 typedef struct entry {
     const char *text;
     int64_t     value;
+    uint32_t    number;
     size_t      start;
 } entry;
 
@@ -92,17 +93,21 @@ static int by_value(const void *a, const void *b)
     return x != y ? (x > y) - (x < y) : by_text(a, b);
 }
 
-bool at_string_table_sort(at_string_table *table)
+bool at_string_table_sort(at_string_table *table, uint32_t *ranks)
 {
     bool   integers = true;
     entry *list = table->count ? calloc(table->count, sizeof *list) : NULL;
     if (!list) return table->count == 0;
     for (uint32_t i = 0; i < table->count; i++) {
-        list[i] = (entry){.text = at_string_table_get(table, i), .start = table->starts[i]};
+        list[i] =
+            (entry){.text = at_string_table_get(table, i), .number = i, .start = table->starts[i]};
         integers = is_integer(list[i].text, &list[i].value) && integers;
     }
     qsort(list, table->count, sizeof *list, integers ? by_value : by_text);
-    for (uint32_t i = 0; i < table->count; i++) table->starts[i] = list[i].start;
+    for (uint32_t i = 0; i < table->count; i++) {
+        table->starts[i] = list[i].start;
+        if (ranks) ranks[list[i].number] = i;
+    }
     free(list);
     fill_slots(table);
     return true;

@@ -30,12 +30,13 @@ typedef struct at_string_table {
     uint32_t  count, slot_count;
 } at_string_table;
 
-/* Adds a string unless it is present. False when memory runs out. A zeroed table is empty. */
-bool at_string_table_add(at_string_table *table, const char *text);
+/* Adds a string unless it is present. Returns its number, or UINT32_MAX when memory runs out. A
+ * zeroed table is empty. */
+uint32_t at_string_table_add(at_string_table *table, const char *text);
 
-/* Numbers the strings in order: byte by byte, or by value when all of them are integers. False when
- * memory runs out. */
-bool at_string_table_sort(at_string_table *table);
+/* Numbers the strings in order: byte by byte, or by value when all of them are integers. `ranks`
+ * (count, or NULL) <- the new number of each. False when memory runs out. */
+bool at_string_table_sort(at_string_table *table, uint32_t *ranks);
 
 /* The number of the string: its rank after sorting. UINT32_MAX: not present. */
 uint32_t at_string_table_find(const at_string_table *table, const char *text);

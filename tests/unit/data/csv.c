@@ -66,8 +66,8 @@ static void quotes_blanks_and_separators_are_parsed(void **state)
     at_dataset_free(set);
 }
 
-/* Fields are copied in pieces of sixteen bytes out of a buffer of 64 KiB: here they meet its end at
- * every offset. */
+/* Fields are found sixteen bytes at a time in a buffer of 128 KiB: here they meet its end at every
+ * offset. */
 static void fields_are_whole_wherever_the_buffer_ends(void **state)
 {
     (void)state;
@@ -96,6 +96,56 @@ static void fields_are_whole_wherever_the_buffer_ends(void **state)
         at_dataset_free(set);
     }
     free(text);
+}
+
+/* A column of numbers is collected as text up to 4096 distinct values: what was read before is the
+ * same as what is read afterwards. */
+static void numbers_do_not_depend_on_how_many_differ(void **state)
+{
+    (void)state;
+    enum { ROWS = 12000 };
+    FILE *file = fopen("x.csv", "wb");
+    fprintf(file, "few,many,late,label\n");
+    for (int i = 0; i < ROWS; i++)
+        fprintf(file, i % 7 ? "%d,%d.5,%d,%d\n" : "\"%d\", %d.5 ,%d,%d\n", i % 3, i / 2,
+                i < 8000 ? 4 : i, i & 1);
+    fclose(file);
+    at_dataset *set = open_set_as("x.csv", AT_SPLIT_TRAIN, NULL);
+    assert_int_equal(at_dataset_features(set), 3);
+    for (uint64_t i = 0; i < ROWS; i++) {
+        float x[3], expected[3] = {(float)(i % 3), (float)(i / 2) + 0.5f, i < 8000 ? 4 : (float)i};
+        uint32_t label;
+        at_dataset_rows(set, x, &label, &i, 1);
+        assert_memory_equal(x, expected, sizeof x);
+        assert_int_equal(label, i & 1);
+    }
+    at_dataset_free(set);
+}
+
+/* Above 65536 distinct labels, only numbers can be labels. */
+static void many_labels_are_numbers(void **state)
+{
+    (void)state;
+    enum { ROWS = 70000 };
+    at_read_options any = {.any_labels = true};
+    for (int text = 0; text < 2; text++) {
+        FILE *file = fopen("x.csv", "wb");
+        fprintf(file, "a,label\n");
+        for (int i = 0; i < ROWS; i++) fprintf(file, "%d,%d\n", i % 5, i * 2);
+        if (text) fprintf(file, "1,x\n");
+        fclose(file);
+        at_dataset *set;
+        at_err      err = at_dataset_open_as("x.csv", AT_SPLIT_TRAIN, &any, &set, &fail);
+        assert_int_equal(err, text ? AT_ERR_FORMAT : AT_OK);
+        if (text) assert_non_null(strstr(fail.text, "more than 65536 distinct labels"));
+        for (uint64_t i = 0; !text && i < ROWS; i += 1000) {
+            float    x, expected = (float)i * 2;
+            uint32_t label;
+            at_dataset_rows(set, &x, &label, &i, 1);
+            assert_memory_equal(&label, &expected, sizeof label);
+        }
+        at_dataset_free(set);
+    }
 }
 
 static void the_label_may_be_any_column(void **state)
@@ -261,6 +311,8 @@ int main(void)
         cmocka_unit_test_setup(each_distinct_text_becomes_a_feature, empty_home),
         cmocka_unit_test_setup(quotes_blanks_and_separators_are_parsed, empty_home),
         cmocka_unit_test_setup(fields_are_whole_wherever_the_buffer_ends, empty_home),
+        cmocka_unit_test_setup(numbers_do_not_depend_on_how_many_differ, empty_home),
+        cmocka_unit_test_setup(many_labels_are_numbers, empty_home),
         cmocka_unit_test_setup(the_label_may_be_any_column, empty_home),
         cmocka_unit_test_setup(a_test_file_is_matched_by_names, empty_home),
         cmocka_unit_test_setup(dense_files_must_have_the_same_columns, empty_home),

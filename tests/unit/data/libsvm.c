@@ -246,47 +246,6 @@ static void sparse_rows_can_be_read_as_dense_ones(void **state)
 
 /* A float printed in any format is parsed to the same float, and a printed double to the nearest
  * float. */
-static void decimal_numbers_are_read_exactly(void **state)
-{
-    (void)state;
-    at_rng rng = at_rng_stream(1, 0, AT_RNG_PURPOSE_TEST, 0);
-    for (int i = 0; i < 200000; i++) {
-        uint64_t bits = at_rng_next(&rng);
-        uint32_t half = (uint32_t)bits;
-        float    value, got;
-        char     text[64];
-        memcpy(&value, &half, sizeof value);
-        if (!isfinite(value)) continue;
-        static const char *const formats[] = {"%.9g\n", "%.17g\n", "%.6g\n", "%.25g\n", "%.3f\n"};
-        snprintf(text, sizeof text, formats[bits >> 60 & 3], (double)value);
-        assert_non_null(at_decimal_float(text, &got));
-        assert_memory_equal(&got, &(float){strtof(text, NULL)}, sizeof got);
-        double wide = ldexp((double)(bits >> 11), (int)(bits & 127) - 100);
-        snprintf(text, sizeof text, "%.*g\n", (int)(bits >> 32 & 15) + 3, wide);
-        if (wide > (double)FLT_MAX) continue;
-        assert_non_null(at_decimal_float(text, &got));
-        assert_memory_equal(&got, &(float){strtof(text, NULL)}, sizeof got);
-    }
-    /* Exactly between two floats, and next to it. */
-    static const char *const ties[] = {"16777217",
-                                       "16777219",
-                                       "16777217.0000001",
-                                       "1e-46",
-                                       "1.4e-45",
-                                       "3.4028235e38",
-                                       "0.00000000000000000000001",
-                                       "-0",
-                                       "8388608.5",
-                                       "8388609.5",
-                                       "33554434",
-                                       "33554438.0"};
-    for (size_t i = 0; i < sizeof ties / sizeof *ties; i++) {
-        float got;
-        assert_non_null(at_decimal_float(ties[i], &got));
-        assert_memory_equal(&got, &(float){strtof(ties[i], NULL)}, sizeof got);
-    }
-}
-
 /* The real set, if available. */
 static void a9a_is_complete(void **state)
 {
@@ -336,7 +295,6 @@ int main(void)
         cmocka_unit_test_setup(one_line_may_be_very_long, empty_home),
         cmocka_unit_test_setup(sparse_rows_can_be_read_as_dense_ones, empty_home),
         cmocka_unit_test(numbers_do_not_depend_on_the_locale),
-        cmocka_unit_test(decimal_numbers_are_read_exactly),
         cmocka_unit_test(a9a_is_complete),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);

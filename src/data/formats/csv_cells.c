@@ -1,0 +1,62 @@
+#include "data/formats/csv_cells.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { BLOCK_SIZE = 2 << 20, WORDS = BLOCK_SIZE / 4 - 8 };
+
+typedef struct at_csv_block block;
+
+/* One huge page. */
+struct at_csv_block {
+    block   *next;
+    size_t   rows;
+    uint32_t words[WORDS];
+};
+_Static_assert(sizeof(block) <= BLOCK_SIZE, "a block must be one page");
+
+static block *new_block(void)
+{
+    block *b = aligned_alloc(BLOCK_SIZE, BLOCK_SIZE);
+    if (!b) return NULL;
+    (void)madvise(b, BLOCK_SIZE, MADV_HUGEPAGE); /* saves page faults; failure does not matter */
+    b->next = NULL;
+    b->rows = 0;
+    return b;
+}
+
+uint32_t *at_csv_cells_add(at_csv_cells *cells, size_t width)
+{
+    assert(width > 0 && width <= WORDS);
+    block *last = cells->last;
+    if (!last || (last->rows + 1) * width > WORDS) {
+        block *b = new_block();
+        if (!b) return NULL;
+        *(last ? &last->next : &cells->first) = b;
+        cells->last = last = b;
+    }
+    return last->words + last->rows++ * width;
+}
+
+static void drop_first(at_csv_cells *cells)
+{
+    block *first = cells->first;
+    cells->first = first->next;
+    cells->taken = 0;
+    if (!cells->first) cells->last = NULL;
+    free(first);
+}
+
+const uint32_t *at_csv_cells_take(at_csv_cells *cells, size_t width)
+{
+    assert(width > 0 && width <= WORDS);
+    if (cells->first && cells->taken == cells->first->rows) drop_first(cells);
+    return cells->first ? cells->first->words + cells->taken++ * width : NULL;
+}
+
+void at_csv_cells_deinit(at_csv_cells *cells)
+{
+    assert(cells);
+    while (cells->first) drop_first(cells);
+}
