@@ -152,6 +152,7 @@ class Elastic(net.TestCase):
         """Its children may need long to end after it was killed, and another hub wants the port."""
         hub = self.hub(*support.SMALL, "--quiet", "--workers", 1, "--seconds", "120s")
         worker = self.work(hub)
+        self.present(hub, 1)  # a run may end without those that still load their data
         child = hub.evaluator()
         port = int(hub.address().rsplit(":", 1)[1])
         rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()]
