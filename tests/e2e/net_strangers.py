@@ -18,7 +18,7 @@ import types
 import support
 from support import net
 
-JOB = (*support.SMALL, "--seconds", "120s", "--sample-time", "50us", "--record", "steps")
+JOB = (*support.SMALL, "--seconds", "1h", "--sample-time", "50us", "--record", "steps")
 
 # Kinds of messages and sizes as in src/world/seat/seat_wire.h.
 PROTOCOL, NONCE, DIGEST = 5, 16, 32
