@@ -53,9 +53,9 @@ class Live(seats.TestCase, dashboard.TestCase):
 
     def test_a_program_that_joins_and_never_finishes_a_round_is_named(self):
         for strategy, words in (("fmb", "step 1: waiting for worker 2 ("),
-                                ("async", "worker 2 joined 1 s ago and has not finished a round")):
+                                ("async", "worker 2 joined 5 s ago and has not finished a round")):
             with self.subTest(strategy=strategy):
-                run = self.launch("-n", 2, "--seconds", "1h", "--join-timeout", "1s",
+                run = self.launch("-n", 2, "--seconds", "1h", "--join-timeout", "5s",
                                   "--strategy", strategy, program=("stuck=1", "only=1"))
                 run.wait_said(words)
                 self.end(run)
