@@ -19,8 +19,11 @@ await_file() {
     until [ -s "$1" ]; do sleep 0.05; done
 }
 
-# Runs a server until it has printed its address, then presses Ctrl-C.
+# Runs a server until it has printed its address, then presses Ctrl-C. The file of an earlier server
+# must be gone: its address would be taken for that of this one, which ignores signals until it has
+# started.
 until_address() {
+    : >address.txt
     "$@" >address.txt 2>&1 &
     local server=$! code=0
     until grep -q http address.txt; do

@@ -83,7 +83,7 @@ class Path(net.TestCase):
         return json.loads(ended.out)
 
     def test_a_waiting_and_a_training_hub_answer_and_the_run_goes_on(self):
-        hub = self.hub(*support.SMALL, "--quiet", "--eval-every", 0, "--seconds", "120s",
+        hub = self.hub(*support.SMALL, "--quiet", "--eval-every", 0, "--seconds", "1h",
                        "--sample-time", "100us")
         plain = self.measure(hub, "--sizes", "4k,1M")
         self.assertEqual((plain["world"], plain["encrypted"], plain["workers"]),

@@ -239,7 +239,7 @@ class Output(mpi.TestCase):
 class Waiting(mpi.TestCase):
     def test_a_waiting_rank_sleeps(self):
         run = self.start(*support.SMALL, "--straggler", "speed:1,1,1,50", "--sample-time", "1ms",
-                         "--steps", 1000, "--seconds", "100s")
+                         "--steps", 1000, "--seconds", "1h")
         rows = run.wait_working()
         pids = [run.hub(), *(rows[i]["pid"] for i in (1, 2, 3))]
         self.assert_sleep(run, pids)

@@ -24,7 +24,7 @@ class Looks(net.TestCase):
     def run_with_a_loss(self):
         """Two workers; the second is killed, and another one comes in its place."""
         hub = self.hub(*JOB, "--workers", 2, "--workers-min", 2, "--strategy", "fmb",
-                       "--seconds", "120s", "--resources", "100ms")
+                       "--seconds", "1h", "--resources", "100ms")
         crowd = [self.work(hub), self.work(hub, scheme="tls://")]
         hub.wait_steps(5)
         rows = hub.wait_until(lambda: self.measured(hub), "connections are measured")

@@ -124,7 +124,7 @@ class Ports(TestCase):
 
 class Partitions(TestCase):
     def test_one_that_heals_before_the_lease_ends_loses_nobody(self):
-        self.begin("--seconds", "120s", "--lease", "60s", "--record", "steps")
+        self.begin("--seconds", "1h", "--lease", "60s", "--record", "steps")
         self.wait_busy()
         self.network.cable(2, cut=True)
         free = self.hubs["async"]
@@ -137,7 +137,7 @@ class Partitions(TestCase):
             self.assertEqual(result["respawns"], 0, strategy)
 
     def test_one_that_heals_one_that_does_not_and_a_new_address(self):
-        self.begin("--seconds", "180s", "--lease", "1s", "--record", "steps",
+        self.begin("--seconds", "1h", "--lease", "1s", "--record", "steps",
                    work=("--reconnect", "1s"))
         self.wait_busy()
         self.network.cable(2, cut=True)

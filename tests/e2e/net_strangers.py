@@ -18,7 +18,7 @@ import types
 import support
 from support import net
 
-JOB = (*support.SMALL, "--seconds", "120s", "--sample-time", "50us", "--record", "steps")
+JOB = (*support.SMALL, "--seconds", "1h", "--sample-time", "50us", "--record", "steps")
 
 # Kinds of messages and sizes as in src/world/seat/seat_wire.h.
 PROTOCOL, NONCE, DIGEST = 5, 16, 32
@@ -442,7 +442,7 @@ class Specs(net.TestCase):
         self.assert_trains(hub)
 
     def test_a_hub_whose_only_visitor_has_left_does_not_wait_for_ever(self):
-        hub = self.hub("--steps", 30, "--workers", 2, "--quiet", "--join-timeout", "1s")
+        hub = self.hub("--steps", 30, "--workers", 2, "--quiet", "--join-timeout", "5s")
         visitor = self.greet(hub, json.dumps(self.HELLO).encode())
         self.assertEqual(visitor.hear()[0], ASK_PARAMS)
         visitor.socket.close()

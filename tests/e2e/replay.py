@@ -93,8 +93,8 @@ class Local(TestCase):
 
     def test_a_run_with_evaluations_that_reaches_its_targets_replays(self):
         for workers in (0, 2):
-            ended = self.train(*DATA, *QUIET, "--workers", workers, "--steps", 20000,
-                               "--eval-every", 5, "--target", "accuracy=0.8", "--lr", 0.1)
+            ended = self.train(*DATA, *QUIET, "--workers", workers, *LONG, "--sample-time",
+                               "50us", "--eval-every", 5, "--target", "accuracy=0.8", "--lr", 0.1)
             self.assert_replays(ended, stopped="target")
 
     def test_asynchronous_runs_replay(self):

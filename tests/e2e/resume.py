@@ -336,10 +336,15 @@ class AfterTheLastCheckpoint(Resume):
                         *support.SMALL, "--quiet", "--steps", 60, "--strategy", strategy, *world))
 
     def test_other_limits_are_reached_too(self):
-        for limit in (("--epochs", 2), ("--seconds", "0.2s"), ("--target", "accuracy=0.3")):
+        # Evaluations take as long as they like: a run with a target has no other limit to reach.
+        target = ("--target", "accuracy=0.3", "--steps", 10**9, "--sample-time", "100us")
+        for stopped, limit in (("epochs", ("--epochs", 2)), ("seconds", ("--seconds", "0.2s")),
+                               ("target", target)):
             with self.subTest(limit=limit):
-                self.assert_finished(self.train(*support.SMALL, "--quiet", "--workers", 2,
-                                                "--eval-every", 5, *limit))
+                whole = self.train(*support.SMALL, "--quiet", "--workers", 2, "--eval-every", 5,
+                                   *limit)
+                self.assertEqual(whole.result["stopped"], stopped, whole)
+                self.assert_finished(whole)
 
     def test_a_longer_part_that_was_killed_is_finished(self):
         """The result of the first part is not the result of the second."""

@@ -58,7 +58,7 @@ class Chaos(seats.TestCase):
         self.assertEqual(restless["params_hash"], calm["params_hash"])
 
     def test_a_frozen_worker_is_evicted_and_replaced(self):
-        run = self.launch("-n", 3, "--steps", 100000, "--seconds", "120s", "--lease", "1s",
+        run = self.launch("-n", 3, "--steps", 100000, "--seconds", "1h", "--lease", "1s",
                           "--sample-time", "100us", "--quiet")
         run.wait_steps(5)
         victim = run.wait_working()[2]["pid"]
@@ -72,7 +72,7 @@ class Chaos(seats.TestCase):
 
     def test_programs_are_not_killed_for_a_slow_disk(self):
         """The hub waits for its last checkpoint for longer than a lease before it lets them go."""
-        run = self.launch("-n", 2, "--seconds", "120s", "--lease", "1s", "--sample-time", "100us",
+        run = self.launch("-n", 2, "--seconds", "1h", "--lease", "1s", "--sample-time", "100us",
                           "--checkpoint-every", 0)
         run.wait_steps(5)
         saver = next(pid for pid in processes.marked(run.mark)
@@ -87,7 +87,7 @@ class Chaos(seats.TestCase):
         self.assert_ledger(ended)
 
     def test_workers_die_with_a_killed_hub(self):
-        run = self.launch("-n", 3, "--seconds", "120s", "--sample-time", "100us", "--quiet")
+        run = self.launch("-n", 3, "--seconds", "1h", "--sample-time", "100us", "--quiet")
         run.wait_steps(5)
         run.workers()
         run.process.kill()
@@ -100,7 +100,7 @@ class Chaos(seats.TestCase):
         self.assertGreater(len(ended.out), 2 * 20 << 20)
 
     def test_ctrl_c_ends_the_run_in_order(self):
-        run = self.launch("-n", 2, "--seconds", "120s", "--quiet", "--sample-time", "100us")
+        run = self.launch("-n", 2, "--seconds", "1h", "--quiet", "--sample-time", "100us")
         run.wait_steps(3)
         run.signal(signal.SIGINT)
         ended = run.wait()

@@ -17,7 +17,7 @@ class Live(seats.TestCase, dashboard.TestCase):
         return ended
 
     def test_the_dashboard_shows_a_run_of_programs(self):
-        run = self.launch("-n", 2, "--seconds", "120s", "--sample-time", "100us", "--quiet",
+        run = self.launch("-n", 2, "--seconds", "1h", "--sample-time", "100us", "--quiet",
                           program=("evaluate=20",))
         run.wait_steps(5)
         board = self.watch(run.folder)
@@ -30,13 +30,13 @@ class Live(seats.TestCase, dashboard.TestCase):
         self.assertEqual(board.run()["result"]["world"], "seat")
 
     def test_a_run_can_be_watched_from_its_start(self):
-        run = self.launch("-n", 1, "--seconds", "120s", "--sample-time", "100us", "--watch")
+        run = self.launch("-n", 1, "--seconds", "1h", "--sample-time", "100us", "--watch")
         run.wait_said("http://")
         run.wait_steps(5)
         self.end(run)
 
     def test_sigusr2_starts_another_program_up_to_the_capacity(self):
-        run = self.launch("-n", 1, "--workers-max", 2, "--seconds", "120s", "--sample-time",
+        run = self.launch("-n", 1, "--workers-max", 2, "--seconds", "1h", "--sample-time",
                           "100us")
         run.wait_steps(2)
         os.kill(run.pid, signal.SIGUSR2)
@@ -53,9 +53,9 @@ class Live(seats.TestCase, dashboard.TestCase):
 
     def test_a_program_that_joins_and_never_finishes_a_round_is_named(self):
         for strategy, words in (("fmb", "step 1: waiting for worker 2 ("),
-                                ("async", "worker 2 joined 1 s ago and has not finished a round")):
+                                ("async", "worker 2 joined 5 s ago and has not finished a round")):
             with self.subTest(strategy=strategy):
-                run = self.launch("-n", 2, "--seconds", "120s", "--join-timeout", "1s",
+                run = self.launch("-n", 2, "--seconds", "1h", "--join-timeout", "5s",
                                   "--strategy", strategy, program=("stuck=1", "only=1"))
                 run.wait_said(words)
                 self.end(run)

@@ -69,7 +69,7 @@ class Standby(net.TestCase):
         self.assert_undisturbed(hub, calm)
 
     def test_a_run_that_has_ended_needs_no_other_hub(self):
-        hub = self.hub(*JOB, "--seconds", "120s", "--sample-time", "100us")
+        hub = self.hub(*JOB, "--seconds", "1h", "--sample-time", "100us")
         crowd = [self.work(hub), self.work(hub)]
         hub.wait_steps(5)
         other = self.stand_by(hub, "127.0.0.1:0")

@@ -7,8 +7,6 @@ import time
 import support
 from support import processes
 
-SOON = 10.0  # seconds; the sleeps below take three times as long, leases six times
-
 ENDLESS = (*support.SMALL, "--quiet", "--json", "--steps", 10 ** 9)
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -36,14 +34,15 @@ class Stopping(support.TestCase):
                     self.assertGreater(ended.result["steps"], 0, ended)
 
     def test_a_stop_does_not_wait_for_sleeping_workers(self):
-        slow = {"induced sleep": ("--straggler", "exp:30,1"), "padding": ("--sample-time", "1s")}
+        slow = {"induced sleep": ("--straggler", "exp:3000,1"),  # longer than the test waits
+                "padding": ("--sample-time", "100s")}
         for workers in (0, 3):
             for name, option in slow.items():
                 with self.subTest(workers=workers, slow=name):
-                    run = self.start(*ENDLESS, "--workers", workers, *option)
+                    run = self.start(*ENDLESS, "--workers", workers, "--lease", "1h", *option)
                     run.wait_working()
                     run.signal(signal.SIGINT)
-                    self.assert_stopped(run, run.wait(SOON))
+                    self.assert_stopped(run, run.wait())
 
     def test_a_stop_does_not_wait_for_a_frozen_worker_beyond_its_lease(self):
         run = self.start(*ENDLESS, "--workers", 3, "--lease", "500ms", "--sample-time", "100us")

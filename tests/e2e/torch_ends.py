@@ -121,7 +121,7 @@ class Ends(torch_runs.TestCase):
 class Signals(torch_runs.TestCase):
     def test_ctrl_c_ends_all_scripts_in_order(self):
         script = self.script(LOOP + "    print('ended at version', opt.version)\n")
-        run = self.launch_script("-n", 2, "--seconds", "100s", "--quiet", "--sample-time", "1ms",
+        run = self.launch_script("-n", 2, "--seconds", "1h", "--quiet", "--sample-time", "1ms",
                                  script=script)
         run.wait_steps(3)
         run.signal(signal.SIGINT)
@@ -134,7 +134,7 @@ class Signals(torch_runs.TestCase):
     def test_a_waiting_script_can_be_interrupted_and_its_threads_go_on(self):
         """Rank 1 computes no more; rank 0 waits for it inside the library."""
         script = self.script(WAITING)
-        run = self.launch_script("-n", 2, "--seconds", "100s", "--quiet", script=script,
+        run = self.launch_script("-n", 2, "--seconds", "1h", "--quiet", script=script,
                                  program=(self.folder,))
         run.wait_until((self.folder / "turning").exists, "a thread runs while the script waits")
         os.kill(run.wait_working()[1]["pid"], signal.SIGINT)
@@ -174,7 +174,7 @@ class Deaths(torch_runs.TestCase):
                                     f"rank {rank}{ended}")
 
     def test_a_frozen_script_is_evicted_and_replaced(self):
-        run = self.launch_script("-n", 2, "--seconds", "100s", "--lease", "1s", "--quiet",
+        run = self.launch_script("-n", 2, "--seconds", "1h", "--lease", "1s", "--quiet",
                                  "--sample-time", "1ms")
         run.wait_steps(5)
         victim = run.wait_working()[2]["pid"]
@@ -188,7 +188,7 @@ class Deaths(torch_runs.TestCase):
 
     def test_an_ordinary_process_dies_with_its_hub(self):
         """Not forked from the test: as a user starts it."""
-        run = self.launch_script("-n", 1, "--seconds", "100s", "--quiet", cold=True)
+        run = self.launch_script("-n", 1, "--seconds", "1h", "--quiet", cold=True)
         run.wait_steps(3)
         run.process.kill()
         run.process.wait()

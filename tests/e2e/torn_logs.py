@@ -15,12 +15,28 @@ class TornLogs(support.TestCase):
     def cut(self, path, size):
         path.write_bytes(path.read_bytes()[:size])
 
+    @staticmethod
+    def records(path):
+        """Where each record of a log begins, and at last where the log ends."""
+        log = path.read_bytes()
+        starts = [16 + int.from_bytes(log[8:12], "little")]
+        while starts[-1] < len(log):
+            at, size, shift = starts[-1], 0, 0
+            while True:
+                size |= (log[at] & 127) << shift
+                at, shift = at + 1, shift + 7
+                if log[at - 1] < 128:
+                    break
+            starts.append(at + 4 + size)
+        return starts
+
     def replay(self, folder, code=support.DONE):
         return self.anytime("replay", folder, "--json", code=code)
 
     def report(self, folder, *words):
         """A page is written, and a single note says what is missing."""
-        out = self.folder / f"report-{folder.name}"
+        self.reports = getattr(self, "reports", 0) + 1
+        out = self.folder / f"report{self.reports}"
         ended = self.anytime("report", folder, "--out", out)
         self.assertTrue((out / "report.html").exists(), ended)
         notes = [line for line in ended.err.splitlines() if "events" in line]
@@ -28,15 +44,29 @@ class TornLogs(support.TestCase):
         for word in words:
             self.assertIn(word, notes[0])
 
+    def assert_replays_a_part(self, folder):
+        """As if the run had been killed, and so had no result."""
+        result, aside = folder / "result.json", folder / "result.aside"
+        result.rename(aside)
+        replay = json.loads(self.replay(folder).out)
+        self.assertFalse(replay["complete"])
+        self.assertTrue(replay["agrees"])
+        aside.rename(result)
+
     def test_a_torn_tail_is_left_out_with_a_warning(self):
         ended = self.run_of()
         log = ended.folder / "events.bin"
-        self.cut(log, log.stat().st_size - 400)
-        self.report(ended.folder, "torn at byte")
-        (ended.folder / "result.json").unlink()
-        replay = json.loads(self.replay(ended.folder).out)
-        self.assertFalse(replay["complete"])
-        self.assertTrue(replay["agrees"])
+        starts = self.records(log)
+        self.assertEqual(starts[-1], log.stat().st_size)
+        for missing in (1, 20):
+            start, end = starts[-missing - 1], starts[-missing]
+            for size in (end - 1, start + 1):
+                with self.subTest(missing=missing, size=size):
+                    self.cut(log, size)
+                    self.report(ended.folder, f"torn at byte {start};")
+                    self.assert_replays_a_part(ended.folder)
+        self.cut(log, start)  # it ends with a record, as while a run writes it
+        self.assert_replays_a_part(ended.folder)
 
     def test_a_torn_head_is_a_sentence_and_the_tables_are_shown(self):
         for size in (0, 3, 10, 200):

@@ -64,6 +64,7 @@ static at_err train_own(at_parsed *parsed, const at_program_run *run, at_launch 
     at_announce_stop(parsed->settings.quiet);
     at_err err = at_run(&launch->run, &result, fail);
     if (result) err = at_show_result(parsed, run->folder, result, true, err, fail);
+    if (err == AT_OK || err == AT_ERR_STOPPED) at_seat_hub_dismiss(hub);
     json_decref(result);
     hub->job = NULL;
     free(job);

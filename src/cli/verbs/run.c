@@ -82,6 +82,7 @@ at_err at_run_programs(at_parsed *parsed, const at_program_run *run, json_t **re
     AT_TRY(at_run_open_hub(parsed, run, &hub, fail));
     at_err err = at_seat_hub_gather(&hub, fail);
     if (!err) err = hub.known ? train(parsed, run, &hub, result, fail) : nobody_joined(fail);
+    if (err == AT_OK || err == AT_ERR_STOPPED) at_seat_hub_dismiss(&hub);
     if (!err) err = (at_err)at_seat_hub_wait(&hub, fail);
     at_seat_hub_close(&hub);
     return err;

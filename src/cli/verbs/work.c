@@ -83,7 +83,7 @@ static bool has_changed(const at_net_join *join, json_t **job)
 {
     at_fail ignored;
     json_t *now;
-    if (at_net_ask_job(join, &now, &ignored)) return false;
+    if (at_net_ask_job(join, &now, &ignored) || !now) return false;
     bool changed = !json_equal(now, *job);
     json_decref(*job);
     *job = now;
@@ -100,6 +100,7 @@ at_err at_verb_work(at_parsed *parsed, const char *command, at_fail *fail)
     AT_TRY(where(parsed, hub, &join, fail));
     join.refused = &refused;
     AT_TRY(at_net_ask_job(&join, &job, fail));
+    if (!job) return AT_OK; /* the run is over */
     at_err err = work(parsed, job, &join, command, fail);
     while (refused && has_changed(&join, &job)) {
         refused = false;

@@ -80,6 +80,16 @@ static at_err stopped(at_fail *fail)
     return at_fail_set(fail, AT_ERR_STOPPED, NULL, "stopped by a signal; the run goes on");
 }
 
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* Whether we have come too late. The hub may have said so while we were sending. */
+static bool is_over(const at_net_join *join, at_seat *s)
+{
+    bool over = at_seat_hears_refusal(s) && strcmp((const char *)s->inbox.bytes, AT_SEAT_OVER) == 0;
+    if (over && join->say) join->say(AT_SEAT_OVER);
+    return over;
+}
+
 /* ---- trying again ---------------------------------------------------------------------------- */
 
 typedef struct patience {
@@ -128,8 +138,11 @@ at_err at_net_ask_job(const at_net_join *join, json_t **options, at_fail *fail)
         *options = NULL;
         at_err err = at_net_open_seat(join, s, fail);
         if (!err) err = ask(s, options, fail);
+        bool over = err && is_over(join, s);
         at_seat_leave(&s);
         if (err) json_decref(*options);
+        if (over) *options = NULL;
+        if (over) return AT_OK;
         if (!err || !tries_again(join, &p, fail)) return err;
     }
 }
@@ -261,6 +274,7 @@ at_err at_net_work(const at_world_context *context, at_fail *fail)
     worker             w = {.context = context, .rank = -1};
     patience           p = new_patience(join);
     uint32_t           useless = 0; /* seats in a row without a report */
+    bool               over;
     at_err             err;
     heed_signals();
     do {
@@ -268,12 +282,13 @@ at_err at_net_work(const at_world_context *context, at_fail *fail)
         w.seat = calloc(1, sizeof *w.seat);
         if (!w.seat) return at_fail_memory(fail);
         err = join_once(&w, &joined, fail);
+        over = err && !joined && is_over(join, w.seat);
         bool reported = joined && atomic_load(&at_seat_slot_of(w.seat)->sent) > 0;
         useless = reported ? 0 : useless + joined;
         at_seat_leave(&w.seat);
         if (joined) p = new_patience(join);
-    } while (err && useless < EVICTIONS_MAX && tries_again(join, &p, fail));
+    } while (err && !over && useless < EVICTIONS_MAX && tries_again(join, &p, fail));
     at_local_steps_free(w.local);
-    *join->refused = err == AT_ERR_USAGE;
-    return err;
+    *join->refused = err == AT_ERR_USAGE && !over;
+    return over ? AT_OK : err;
 }

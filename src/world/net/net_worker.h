@@ -24,11 +24,12 @@ typedef struct at_net_join {
     bool *refused;                 /* set by at_net_work: a hub has refused to seat us */
 } at_net_join;
 
-/* Asks the hub; *options is owned by the caller. AT_ERR_USAGE: it refuses us; AT_ERR_MISSING: it
- * could not be reached in time. */
+/* Asks the hub; *options is owned by the caller, and NULL when the run is over. AT_ERR_USAGE: it
+ * refuses us; AT_ERR_MISSING: it could not be reached in time. */
 at_err at_net_ask_job(const at_net_join *join, json_t **options, at_fail *fail);
 
-/* Works for context->joins, with the task of the context. */
+/* Works for context->joins, with the task of the context. AT_OK, too, if the run is over before it
+ * has joined. */
 at_err at_net_work(const at_world_context *context, at_fail *fail);
 
 #endif

@@ -115,6 +115,10 @@ at_err at_seat_tell(at_seat *seat, at_seat_message_kind kind, at_seat_part first
  * (*interrupted, which may be NULL: it goes on). */
 at_err at_seat_hear(at_seat *seat, at_ns until, bool *interrupted, at_fail *fail);
 
+/* Whether the hub has refused us (seat->inbox has its sentence) before it closed the connection.
+ * Does not wait. */
+bool at_seat_hears_refusal(at_seat *seat);
+
 /* Connects to a hub on another machine and greets it. AT_ERR_MISSING: there is none. */
 at_err at_seat_dial(at_seat *seat, const char *hub, at_fail *fail);
 

@@ -267,6 +267,7 @@ static int64_t child_of(const at_seat_hub *h, const at_guest *g)
 /* One of our own workers asks what it shall load. */
 static at_err tell_job(at_seat_hub *h, at_guest *g, at_fail *fail)
 {
+    if (h->over) return at_fail_set(fail, AT_ERR_USAGE, NULL, AT_SEAT_OVER);
     if (!h->job)
         return at_fail_set(fail, AT_ERR_USAGE,
                            "start the hub with --model, or programs with ANYTIME_HUB",
@@ -683,6 +684,17 @@ static void hurry(at_seat_hub *h, at_ns now, at_ns *asked)
     if (now - *asked > PATIENCE) signal_all(h, SIGKILL, !stop);
 }
 
+void at_seat_hub_dismiss(at_seat_hub *h)
+{
+    h->over = true;
+    at_seat_hub_poll(h);
+    for (uint32_t i = 0; i < h->guests_max; i++) {
+        at_guest *g = &h->guest[i];
+        bool      waits = g->stage >= AT_GUEST_NEW && g->stage <= AT_GUEST_READY;
+        if (waits) at_seat_hub_refuse(h, g, AT_SEAT_OVER);
+    }
+}
+
 int at_seat_hub_wait(at_seat_hub *h, at_fail *fail)
 {
     at_bell *bell = at_seat_hub_bell(h);
@@ -691,10 +703,7 @@ int at_seat_hub_wait(at_seat_hub *h, at_fail *fail)
     for (;;) {
         uint32_t    heard = at_bell_heard(bell);
         at_seat_end end;
-        at_seat_hub_poll(h);
-        for (uint32_t i = 0; i < h->guests_max; i++)
-            if (h->guest[i].stage == AT_GUEST_READY)
-                at_seat_hub_refuse(h, &h->guest[i], "the run is over");
+        at_seat_hub_dismiss(h);
         while (at_seat_children_reap(h->children, &end)) at_seat_hub_ended(h, end.rank);
         if (at_seat_children_running(h->children) == 0) break;
         at_ns now = at_clock_now();

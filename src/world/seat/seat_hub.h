@@ -73,6 +73,7 @@ typedef struct at_seat_hub {
     bool             *sat;        /* each rank: its process has had a seat */
     uint32_t          ranks, ranks_max;
     bool              stopping; /* a signal came after the run */
+    bool              over;     /* the run ends: nobody needs to load what is trained */
     at_seat_file      bells;
     at_guest         *guest;
     uint32_t          guests_max;
@@ -111,6 +112,10 @@ void at_seat_hub_close(at_seat_hub *hub);
  * errors of a process when that will not happen; AT_ERR_STOPPED after a signal. AT_OK and !known:
  * all processes have ended with 0 without taking a seat. */
 at_err at_seat_hub_gather(at_seat_hub *hub, at_fail *fail);
+
+/* After a run that has ended in order: tells those who wait for a seat, or are about to ask for it,
+ * that it is over. Otherwise they would wait for the hub to come back. */
+void at_seat_hub_dismiss(at_seat_hub *hub);
 
 /* After the run: waits until all processes have ended; a signal is passed on to them, a second one
  * kills them. Returns the worst of their exit codes and says which in *fail. */

@@ -284,11 +284,7 @@ static at_err take_message(at_seat *s, at_fail *fail)
 /* A hub that closes the connection may have said why, while we were still sending. */
 static at_err hear_refusal(at_seat *s, at_fail *fail)
 {
-    at_fail unread;
-    if (s->inbox.complete) at_seat_inbox_next(&s->inbox);
-    bool said = at_seat_hear(s, at_clock_now(), NULL, &unread) == AT_OK && s->inbox.complete &&
-                s->inbox.kind == AT_SEAT_REFUSED;
-    return said ? take_message(s, fail) : AT_ERR_MISSING;
+    return at_seat_hears_refusal(s) ? take_message(s, fail) : AT_ERR_MISSING;
 }
 
 static at_err dial(at_seat *s, const char *hub, at_fail *fail)

@@ -144,6 +144,22 @@ at_err at_seat_hear(at_seat *s, at_ns until, bool *interrupted, at_fail *fail)
     }
 }
 
+/* Sending has failed, and would fail again, so this only receives. */
+bool at_seat_hears_refusal(at_seat *s)
+{
+    at_fail ignored;
+    bool    connected = s->link || s->fd >= 0;
+    while (connected) {
+        if (s->inbox.complete && s->inbox.kind == AT_SEAT_REFUSED) return true;
+        if (s->inbox.complete) at_seat_inbox_next(&s->inbox);
+        connected = (s->link ? at_link_receive(s->link, &ignored)
+                             : at_seat_inbox_read(&s->inbox, s->fd, &ignored)) == AT_OK;
+        if (s->link && s->link->complete) at_seat_inbox_adopt(&s->inbox, s->link);
+        connected = connected && s->inbox.complete;
+    }
+    return false;
+}
+
 /* ---- sending --------------------------------------------------------------------------------- */
 
 static at_err too_slow(at_fail *fail)

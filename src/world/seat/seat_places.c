@@ -227,12 +227,13 @@ static bool has_params(at_seat_world *w)
 
 void at_seat_place_guests(at_seat_world *w)
 {
+    w->seats->over = w->host.hub->end != AT_END_RUNNING;
     for (uint32_t i = 0; i < w->seats->guests_max; i++) {
         at_guest *g = &w->seats->guest[i];
         if (g->stage != AT_GUEST_READY || w->host.finished) continue;
         at_node id = find_seat(w, g);
-        if (w->host.hub->end != AT_END_RUNNING)
-            at_seat_hub_refuse(w->seats, g, "the run is over");
+        if (w->seats->over)
+            at_seat_hub_refuse(w->seats, g, AT_SEAT_OVER);
         else if (id == 0)
             at_seat_hub_refuse(w->seats, g, "all seats are taken; see --workers-max");
         else if (has_params(w))

@@ -82,6 +82,9 @@ typedef enum at_seat_message_kind {
 /* Reserved name under which the hub keeps the parameters of a run that updates at the workers. */
 #define AT_SEAT_PARAMS_NAME "\x01params"
 
+/* The sentence of a REFUSED that is not a mistake of anybody. */
+#define AT_SEAT_OVER "the run is over"
+
 /* Payload of GREETING and CHALLENGE. */
 typedef struct at_seat_challenge {
     uint32_t      protocol; /* little-endian */
