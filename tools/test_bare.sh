@@ -5,9 +5,9 @@
 #   tools/test_bare.sh FOLDER [STEP]...    steps: system demo test install deb (default: all)
 #
 # FOLDER keeps the system, so that later calls and single steps start faster. The committed state
-# of this tree is tested. TESTS and LABELS are regular expressions for names and labels of the tests
-# of `make test`: LABELS='unit|fast' takes minutes. The machine gets a name that does not resolve, as
-# in many containers.
+# of this tree is tested. TESTS and LABELS are regular expressions for names and labels of tests,
+# for `make test`: LABELS='unit|fast' takes minutes. The machine gets a name that does not resolve,
+# as in many containers.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 
