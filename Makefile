@@ -27,8 +27,8 @@ PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := all
-.PHONY: all deps deps-clang demo test test-torch2 test-readers test-without swarm fuzz bench \
-	book pictures lint asan tsan clang coverage install uninstall deb debug format clean help
+.PHONY: all deps deps-clang deps-deb demo test test-torch2 test-readers test-without swarm fuzz \
+	bench book pictures lint asan tsan clang coverage install uninstall deb debug format clean help
 
 all: build/Makefile ## configure and build; the program is build/anytime
 	@cmake --build --preset default -j $(JOBS)
@@ -38,9 +38,9 @@ ifneq ($(DEPS),skip)
 	@tools/deps.sh tools/packages.txt
 endif
 
-deps-clang:
+deps-clang deps-deb:
 ifneq ($(DEPS),skip)
-	@tools/deps.sh tools/packages-clang.txt
+	@tools/deps.sh tools/packages-$(@:deps-%=%).txt
 endif
 
 demo: deps ## compare fmb and amb on ten unequal workers
@@ -109,7 +109,7 @@ install: ## install into PREFIX, below DESTDIR if given
 uninstall: ## remove what the last `make install` of this folder installed
 	@tools/uninstall.sh build/install_manifest.txt '$(abspath $(DESTDIR))'
 
-deb: deps build-deb/Makefile ## Debian packages, in build-deb/
+deb: deps deps-deb build-deb/Makefile ## Debian packages, in build-deb/
 	@cmake --build --preset deb -j $(JOBS)
 	@cd build-deb && cpack --config CPackConfig.cmake
 	@ls build-deb/*.deb

@@ -100,7 +100,10 @@ test_install() {
 
 test_deb() {
     clone
-    inside 'cd /anytime && make deb && rm -rf /debs && mkdir /debs && mv build-deb/*.deb /debs/ &&
+    inside 'cd /anytime
+        make deb
+        rm -rf /debs && mkdir /debs
+        mv build-deb/*.deb /debs/
         cd / && rm -rf /anytime
         find / -xdev -name "*anytime*" -not -path "/debs/*" | sort >/before
         apt-get -q -y install /debs/*.deb'
