@@ -27,8 +27,8 @@ PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := all
-.PHONY: all deps demo test test-torch2 test-readers test-without swarm fuzz bench book pictures \
-	lint asan tsan clang coverage install uninstall deb debug format clean help
+.PHONY: all deps deps-clang deps-deb demo test test-torch2 test-readers test-without swarm fuzz \
+	bench book pictures lint asan tsan clang coverage install uninstall deb debug format clean help
 
 all: build/Makefile ## configure and build; the program is build/anytime
 	@cmake --build --preset default -j $(JOBS)
@@ -36,6 +36,11 @@ all: build/Makefile ## configure and build; the program is build/anytime
 deps: ## install missing Debian packages of tools/packages.txt
 ifneq ($(DEPS),skip)
 	@tools/deps.sh tools/packages.txt
+endif
+
+deps-clang deps-deb:
+ifneq ($(DEPS),skip)
+	@tools/deps.sh tools/packages-$(@:deps-%=%).txt
 endif
 
 demo: deps ## compare fmb and amb on ten unequal workers
@@ -52,7 +57,7 @@ swarm: deps ## random runs of the state machines and of the whole system; SEEDS=
 	@bash -c 'time SWARM_SEEDS=$(SEEDS) build/tests/test_step_swarm'
 	@bash -c 'time SWARM_SEEDS=$(SEEDS) build/tests/test_world_swarm'
 
-fuzz: deps ## search for inputs that break a parser (needs clang); T=data_idx selects one
+fuzz: deps deps-clang ## search for inputs that break a parser (needs clang); T=data_idx selects one
 	@tools/fuzz.sh '$(T)' $(SECONDS) $(JOBS)
 
 bench: deps ## run benchmarks, also against PyTorch (installs python3-torch)
@@ -83,7 +88,7 @@ lint: deps ## check layers, banned calls, sizes, headers, links and format
 
 asan: deps ## unit and e2e tests with address and undefined-behavior sanitizers
 tsan: deps ## unit and e2e tests with the thread sanitizer
-clang: deps ## build with clang, and unit tests
+clang: deps deps-clang ## build with clang, and unit tests
 asan tsan clang:
 	@$(MAKE) build-$@/Makefile
 	@cmake --build --preset $@ -j $(JOBS) $(if $(B),--target $(B))
@@ -104,7 +109,7 @@ install: ## install into PREFIX, below DESTDIR if given
 uninstall: ## remove what the last `make install` of this folder installed
 	@tools/uninstall.sh build/install_manifest.txt '$(abspath $(DESTDIR))'
 
-deb: deps build-deb/Makefile ## Debian packages, in build-deb/
+deb: deps deps-deb build-deb/Makefile ## Debian packages, in build-deb/
 	@cmake --build --preset deb -j $(JOBS)
 	@cd build-deb && cpack --config CPackConfig.cmake
 	@ls build-deb/*.deb

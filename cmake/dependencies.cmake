@@ -62,8 +62,11 @@ anytime_need(jpeg libjpeg-dev jpeglib.h jpeg)
 anytime_optional(dnnl ONEDNN libdnnl-dev dnnl.h dnnl
   "/engines/(onednn|onednn_plan|onednn_weight_gemm|winograd)[.]c$" "/onednn_absent[.]c$")
 if(anytime_has_dnnl)
-  # oneDNN takes its number of threads from OpenMP. Our own code does not use OpenMP.
-  find_package(OpenMP REQUIRED COMPONENTS C)
+  # oneDNN takes its number of threads from OpenMP; of our own code only winograd.c uses it.
+  find_package(OpenMP COMPONENTS C)
+  if(NOT OpenMP_C_FOUND)
+    anytime_missing("OpenMP of ${CMAKE_C_COMPILER_ID}" "libomp-dev for clang, libgomp1 for gcc")
+  endif()
   target_link_libraries(dep_dnnl INTERFACE ${OpenMP_C_LIBRARIES})
 endif()
 anytime_need(jansson libjansson-dev jansson.h jansson)

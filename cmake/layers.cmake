@@ -51,7 +51,7 @@ target_sources(at_learn PRIVATE ${models_c})
 # The thread sanitizer does not see how OpenMP synchronizes, so there winograd.c has one thread.
 set(winograd_flags ${OpenMP_C_FLAGS})
 if(ANYTIME_SANITIZE MATCHES thread)
-  set(winograd_flags -Wno-unknown-pragmas)
+  set(winograd_flags -Wno-unknown-pragmas -Wno-unused-parameter)
 endif()
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/learn/engines/winograd.c PROPERTIES
   COMPILE_OPTIONS "${winograd_flags}")

@@ -4,7 +4,7 @@
 set -eu
 
 if ! command -v clang >/dev/null; then
-    echo "fuzz: clang is missing; run: apt-get install clang libclang-rt-14-dev libomp-14-dev" >&2
+    echo "fuzz: clang is missing; run: tools/deps.sh tools/packages-clang.txt" >&2
     exit 1
 fi
 

@@ -5,8 +5,9 @@
 #   tools/test_bare.sh FOLDER [STEP]...    steps: system demo test install deb (default: all)
 #
 # FOLDER keeps the system, so that later calls and single steps start faster. The committed state
-# of this tree is tested. TESTS is a regular expression for the tests of `make test`. The machine
-# gets a name that does not resolve, as in many containers.
+# of this tree is tested. TESTS and LABELS are regular expressions for names and labels of tests,
+# for `make test`: LABELS='unit|fast' takes minutes. The machine gets a name that does not resolve,
+# as in many containers.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -84,7 +85,7 @@ test_demo() { clone && inside 'cd /anytime && make demo'; }
 
 test_test() {
     [ -d "$bare/anytime" ] || clone
-    inside "cd /anytime && make test T='${TESTS:-.}'"
+    inside "cd /anytime && make test T='${TESTS:-.}' L='${LABELS:-.}'"
 }
 
 test_install() {
@@ -99,7 +100,10 @@ test_install() {
 
 test_deb() {
     clone
-    inside 'cd /anytime && make deb && rm -rf /debs && mkdir /debs && mv build-deb/*.deb /debs/ &&
+    inside 'cd /anytime
+        make deb
+        rm -rf /debs && mkdir /debs
+        mv build-deb/*.deb /debs/
         cd / && rm -rf /anytime
         find / -xdev -name "*anytime*" -not -path "/debs/*" | sort >/before
         apt-get -q -y install /debs/*.deb'

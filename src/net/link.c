@@ -322,7 +322,7 @@ void at_link_measure(const at_link *l, at_link_stats *stats)
     stats->sent_bytes = l->sent;
     stats->received_bytes = l->received;
     if (getsockopt(l->fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
-    stats->round_trip_ns = AT_US((at_ns)info.tcpi_rtt);
+    stats->round_trip_ns = AT_US(info.tcpi_rtt);
     stats->round_trip_ns_min = info.tcpi_min_rtt == UINT32_MAX ? 0 : AT_US(info.tcpi_min_rtt);
     stats->resent_packets = info.tcpi_total_retrans;
 }

@@ -207,6 +207,19 @@ static at_turn_message a_turn(void)
         .engine = "avx2"};
 }
 
+/* By fields: the bytes between them have no value. */
+static void assert_same_score(const at_turn_score *a, const at_turn_score *b)
+{
+    assert_int_equal(a->step, b->step);
+    assert_int_equal(a->at, b->at);
+    assert_memory_equal(&a->loss_sum, &b->loss_sum, sizeof a->loss_sum);
+    assert_memory_equal(&a->auc, &b->auc, sizeof a->auc);
+    assert_int_equal(a->correct, b->correct);
+    assert_int_equal(a->correct_top5, b->correct_top5);
+    assert_int_equal(a->count, b->count);
+    assert_int_equal(a->classes, b->classes);
+}
+
 static void turns_survive_a_round_trip(void **state)
 {
     (void)state;
@@ -224,7 +237,7 @@ static void turns_survive_a_round_trip(void **state)
     assert_int_equal(out.trace, in.trace);
     assert_int_equal(out.hash, in.hash);
     assert_true(out.stops && out.has_score);
-    assert_memory_equal(&out.score, &in.score, sizeof in.score);
+    assert_same_score(&out.score, &in.score);
     assert_string_equal(out.engine, "avx2");
 }
 
