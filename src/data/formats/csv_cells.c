@@ -1,6 +1,7 @@
 #include "data/formats/csv_cells.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -8,7 +9,7 @@ enum { BLOCK_SIZE = 2 << 20, WORDS = BLOCK_SIZE / 4 - 8 };
 
 typedef struct at_csv_block block;
 
-/* One huge page. */
+/* One huge page, which saves page faults. */
 struct at_csv_block {
     block   *next;
     size_t   rows;
@@ -16,11 +17,12 @@ struct at_csv_block {
 };
 _Static_assert(sizeof(block) <= BLOCK_SIZE, "a block must be one page");
 
-static block *new_block(void)
+/* Small tables have one block and touch little of it, so that small pages are better. */
+static block *new_block(bool huge)
 {
     block *b = aligned_alloc(BLOCK_SIZE, BLOCK_SIZE);
     if (!b) return NULL;
-    (void)madvise(b, BLOCK_SIZE, MADV_HUGEPAGE); /* saves page faults; failure does not matter */
+    if (huge) (void)madvise(b, BLOCK_SIZE, MADV_HUGEPAGE); /* failure does not matter */
     b->next = NULL;
     b->rows = 0;
     return b;
@@ -31,7 +33,7 @@ uint32_t *at_csv_cells_add(at_csv_cells *cells, size_t width)
     assert(width > 0 && width <= WORDS);
     block *last = cells->last;
     if (!last || (last->rows + 1) * width > WORDS) {
-        block *b = new_block();
+        block *b = new_block(last != NULL);
         if (!b) return NULL;
         *(last ? &last->next : &cells->first) = b;
         cells->last = last = b;
