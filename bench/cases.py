@@ -188,19 +188,21 @@ def whatif(runner, repeat, _repeats):
 
 # ---- Start-up ------------------------------------------------------------------------------------
 
-START_UP_LIMIT = 0.03
+START_UP_LIMITS = {"order_ms": 30.0, "run_ms": 50.0}
 
 
 def start_up(runner, repeat, _repeats):
-    """A run of one step on a cached data set, from exec to exit: more than the time until workers
-    compute, which it bounds from above."""
+    """A run of one step on a cached data set: until the first order, as the program measures it
+    itself, and until it has ended."""
     def once():
         begin = time.perf_counter()
-        runner.anytime("anytime", "--model", "softmax", "--workers", 2, "--steps", 1,
-                       "--eval-size", 1, "--seed", repeat + 1)
-        return time.perf_counter() - begin
-    return {"whole run": {"ms": 1e3 * min(once() for _ in range(5))},
-            "limit": {"ms": 1e3 * START_UP_LIMIT}}
+        result = runner.anytime("anytime", "--model", "softmax", "--workers", 2, "--steps", 1,
+                                "--eval-size", 1, "--seed", repeat + 1)
+        return {"order_ms": 1e3 * result["startup_seconds"],
+                "run_ms": 1e3 * (time.perf_counter() - begin)}
+    runs = [once() for _ in range(5)]
+    return {"anytime": {name: min(run[name] for run in runs) for name in START_UP_LIMITS},
+            "limit": START_UP_LIMITS}
 
 
 CASES = (
@@ -234,9 +236,10 @@ CASES = (
          ("foreseen", "real"), lambda _runner: whatif,
          (Claim("samples", "samples_per_second", "samples/s", at_least=0.93, at_most=1.07,
                 judge="median"),)),
-    Case("start-up", "softmax, 2 workers, one step on a cached data set, from exec to exit",
-         ("whole run", "limit"), lambda _runner: start_up,
-         (Claim("time", "ms", "ms", at_most=1.0, best="low"),)),
+    Case("start-up", "softmax, 2 workers, one step on a cached data set",
+         ("anytime", "limit"), lambda _runner: start_up,
+         (Claim("until computing", "order_ms", "ms", at_most=1.0, best="low"),
+          Claim("whole run", "run_ms", "ms", at_most=1.0, best="low"))),
     *RECORD_CASES,
     *MPI_CASES,
     *NET_CASES,

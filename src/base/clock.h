@@ -18,6 +18,11 @@ void at_clock_use(at_clock *clock);
 /* Processor time of all threads of this process so far. */
 at_ns at_clock_processor(void);
 
+/* When this process was started, in the time of at_clock_now. The kernel tells it to 10 ms. Called
+ * early, while most of its life was processor time (loading libraries), it is exact to a
+ * millisecond or two. Never before the true start. */
+at_ns at_clock_process_start(void);
+
 /* Seconds since 1970, for time stamps in files; not for measuring durations. */
 double at_clock_date(void);
 

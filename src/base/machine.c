@@ -43,6 +43,14 @@ at_memory at_machine_memory(void)
     return memory;
 }
 
+bool at_machine_boot_id(char text[AT_BOOT_ID_SIZE + 1])
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    bool  known = file && fgets(text, AT_BOOT_ID_SIZE + 1, file) && strlen(text) == AT_BOOT_ID_SIZE;
+    if (file) fclose(file);
+    return known;
+}
+
 uint32_t at_machine_threads(void)
 {
     uint32_t count = 0;

@@ -41,6 +41,11 @@ typedef struct at_memory {
 /* Total and available memory. */
 at_memory at_machine_memory(void);
 
+enum { AT_BOOT_ID_SIZE = 36 };
+
+/* A text that is different each time the machine is started; false: unknown. */
+bool at_machine_boot_id(char text[AT_BOOT_ID_SIZE + 1]);
+
 /* Makes this thread, and those it starts, treat denormal numbers (below 1e-38 in float) as zero.
  * Processors compute with them many times more slowly, and a confident softmax is full of them.
  * No effect on processors other than x86-64. */

@@ -541,6 +541,7 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->seed = (uint64_t)s->seed;
     run->respawn = s->respawn;
     AT_TRY(resolve_bind(s, &run->bind, fail));
+    run->started = parsed->started;
     run->skips_hints = s->quiet;
     AT_TRY(choose("log-style", s->log_style, styles, 2, &style, fail));
     run->classic = style == 1 && !s->json ? stdout : NULL;

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Comparisons that are interrupted go on with --resume, and end as if nothing had happened; their
 page."""
+import fcntl
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -54,10 +56,9 @@ class Resume(support.TestCase):
                 self.assertFalse((copy / "fmb-2" / "leftover").exists())
         self.assertFalse((copy / "compare.lock").exists())
 
-    def begin(self, *words):
+    def begin(self, *words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE):
         return subprocess.Popen([support.ANYTIME, "compare", *map(str, words), *FEW],
-                                cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                text=True)
+                                cwd=self.folder, stdout=stdout, stderr=stderr, text=True)
 
     def test_a_killed_comparison_ends_as_if_nothing_had_happened(self):
         words = ("fmb", "async", *SMALL, "--steps", 4000, "--world", "sim", "--repeats", 3)
@@ -88,6 +89,53 @@ class Resume(support.TestCase):
                 self.assertEqual(process.returncode, support.STOPPED, said)
                 self.assertEqual(said.count("stopping after the current micro-batch"), 1, said)
                 self.assertIn(f"`anytime compare --resume {out.name}` goes on", said)
+
+    def assert_stopped(self, process, out, said, shown):
+        """It ended with the table of its first run and how to go on."""
+        self.assertEqual(process.returncode, support.STOPPED, said)
+        self.assertIn(f"`anytime compare --resume {out.name}` goes on", said)
+        self.assertRegex(shown, r"(?m)^ *fmb ", said)
+        document = json.loads((out / "compare.json").read_text())
+        self.assertFalse(document["complete"])
+        self.assertEqual([len(entry["runs"]) for entry in document["entries"]], [1, 0])
+
+    def test_an_interrupt_during_a_run_shows_the_runs_that_are_complete(self):
+        for world in ("local", "sim"):
+            with self.subTest(world=world):
+                out = self.folder / world
+                process = self.begin("fmb:steps=5", f"async:steps={10 ** 9}", *SMALL, "--repeats",
+                                     1, "--jobs", 1, "--world", world, "--out", out.name,
+                                     stdout=subprocess.PIPE)
+                table = out / "async-1" / "collect_stats.csv"
+                support.wait_until(lambda: table.exists() and table.read_text().count("\n") > 9,
+                                   "the second run takes steps")
+                process.send_signal(signal.SIGINT)
+                shown, said = process.communicate()
+                self.assert_stopped(process, out, said, shown)
+
+    def test_an_interrupt_between_two_runs_shows_the_runs_that_are_complete(self):
+        """stderr is a pipe with room for the line of the first run, but not for that of the
+        second. So when the first run is in compare.json, the second has not begun."""
+        line = "compare: run 1 of 2, fmb, seed 1\n"
+        reader, writer = os.pipe()
+        size = fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        os.write(writer, b"x" * (size - len(line) - 5))
+        out = self.folder / "out"
+        process = self.begin("fmb", "async", *SMALL, "--repeats", 1, "--jobs", 1, "--world", "sim",
+                             "--out", out.name, stdout=subprocess.PIPE, stderr=writer)
+        os.close(writer)
+        found = out / "compare.json"
+        support.wait_until(lambda: found.exists() and numbers(out)["entries"][0]["runs"],
+                           "the first run is in compare.json")
+        process.send_signal(signal.SIGINT)
+        with open(reader, encoding="utf-8") as stream:
+            said = stream.read().lstrip("x")
+        shown = process.communicate()[0]
+        self.assertEqual(said[:len(line)], line)
+        self.assert_stopped(process, out, said, shown)
+        self.compare("--resume", out)
+        self.assertEqual(numbers(out)["entries"], numbers(self.whole(
+            "fmb", "async", *SMALL, "--repeats", 1, "--world", "sim"))["entries"])
 
     def test_a_run_in_real_time_goes_on_from_its_checkpoint(self):
         out = self.folder / "out"

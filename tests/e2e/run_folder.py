@@ -77,6 +77,7 @@ class Folder(support.TestCase):
                                              "used": 40 * 64, "dropped": 0}, ended)
         self.assertEqual((result["stopped"], result["steps"], result["workers"]), ("steps", 40, 2))
         self.assertGreaterEqual(result["wall_seconds"], result["seconds"])
+        self.assertGreater(result["startup_seconds"], 0)
         self.assertGreater(result["useful_fraction"], 0)
         self.assertLessEqual(result["useful_fraction"], 1)
         spread = result["step_seconds"]

@@ -184,6 +184,7 @@ typedef struct at_parsed {
     at_arena           texts; /* owns copied texts */
     /* The MPI launcher that started this process as one of several ranks, or NULL. */
     const struct at_launcher *launcher;
+    at_ns                     started; /* the program, by at_clock_now; 0: not its only run */
 } at_parsed;
 
 extern const at_option       at_options[]; /* ends with a row of zeros */

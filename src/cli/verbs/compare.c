@@ -19,6 +19,7 @@
 #include "learn/optim/optim.h"
 #include "learn/optim/schedule.h"
 #include "pace/pace.h"
+#include "world/process/signals.h"
 
 /* ---- entries ------------------------------------------------------------------------------- */
 
@@ -469,6 +470,11 @@ at_err at_compare_wrap_run(const at_compare *compare, uint32_t run, at_fail *fai
                         (long long)seed_of(compare, run));
 }
 
+at_err at_compare_stopped(at_fail *fail)
+{
+    return at_fail_set(fail, AT_ERR_STOPPED, NULL, "stopped by a signal");
+}
+
 /* One after another in this process: runs in real time would take each other's cores. */
 static at_err run_in_turn(at_compare *compare, at_fail *fail)
 {
@@ -477,6 +483,7 @@ static at_err run_in_turn(at_compare *compare, at_fail *fail)
     uint32_t remaining = runs - at_compare_count_made(compare);
     for (uint32_t run = 0; run < runs; run++) {
         at_err err = AT_OK;
+        if (at_signals_stop()) return at_compare_stopped(fail);
         if (!at_compare_is_made(compare, run)) {
             at_compare_progress(compare, run, made++, remaining--, at_clock_now() - began);
             err = at_compare_run(compare, run, false, fail);
@@ -505,8 +512,10 @@ static at_err run_and_show(at_compare *compare, at_fail *fail)
 {
     at_fail showing = {0};
     at_announce_stop(compare->parsed->settings.quiet);
+    at_signals_hold();
     at_err err = at_tune(compare, fail);
     if (!err) err = at_compare_run_all(compare, fail);
+    at_signals_release();
     if (err == AT_ERR_STOPPED || (err && !*fail->hint)) {
         at_text hint = at_text_in(fail->hint, sizeof fail->hint);
         at_text_add(&hint, "`anytime %s --resume %s` goes on with it", compare->what,

@@ -142,6 +142,9 @@ at_err at_compare_add_run(at_compare *compare, uint32_t run, at_fail *fail);
 void at_compare_progress(const at_compare *compare, uint32_t run, uint32_t finished,
                          uint32_t remaining, at_ns spent);
 
+/* The error of a comparison that a signal has stopped between two runs. */
+at_err at_compare_stopped(at_fail *fail);
+
 /* Names the run in an error. */
 at_err at_compare_wrap_run(const at_compare *compare, uint32_t run, at_fail *fail);
 

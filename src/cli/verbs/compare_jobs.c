@@ -32,7 +32,8 @@ static int run_child(void *self, at_fail *fail)
 {
     const job *it = self;
     assert(it->compare);
-    at_signals_close();      /* the parent's; the run opens its own */
+    at_signals_close(); /* the parent's; the run opens its own */
+    at_signals_release();
     at_signals_notice(NULL); /* the parent says it */
     return at_compare_run(it->compare, it->run, true, fail) ? 1 : 0;
 }
@@ -111,8 +112,7 @@ static at_err run_jobs(jobs *j, at_fail *fail)
     static const at_ns LOOK = AT_SEC(1); /* in case a signal was missed */
     while (j->added < j->runs) {
         uint32_t heard = at_bell_heard(&j->bell);
-        if (at_signals_stop())
-            return at_fail_set(fail, AT_ERR_STOPPED, NULL, "stopped by a signal");
+        if (at_signals_stop()) return at_compare_stopped(fail);
         uint32_t finished = j->finished;
         AT_TRY(reap(j, fail));
         AT_TRY(add_finished(j, fail));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/dry_run.h"
@@ -160,6 +161,7 @@ at_err at_verb_train(at_parsed *parsed, const char *command, at_fail *fail)
 {
     static at_launcher launcher;
     run_folder         folder;
+    parsed->started = at_clock_process_start();
     launcher = at_launcher_detect();
     if (parsed->settings.resume) return resume_run(parsed, &launcher, command, fail);
     AT_TRY(at_launch_ranks(parsed, &launcher, fail));

@@ -175,6 +175,13 @@ static bool load_from(int fd, const at_cache *cache, at_file_stamp *then, at_dat
     return true;
 }
 
+/* The time of access; that of modification says whether the entry is as it was when it was checked.
+ * Fails on a read-only file system. */
+static void mark_as_used(int fd)
+{
+    (void)futimens(fd, (struct timespec[]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}});
+}
+
 bool at_cache_load(const at_cache *cache, at_dataset *set)
 {
     assert(cache->path[0] && !set->map);
@@ -187,7 +194,7 @@ bool at_cache_load(const at_cache *cache, at_dataset *set)
     bool valid = then && load_from(fd, cache, then, &loaded);
     if (valid) {
         *set = loaded;
-        (void)futimens(fd, NULL); /* mark as used; fails on a read-only file system */
+        mark_as_used(fd);
     } else {
         free(loaded.columns);
     }
@@ -236,7 +243,7 @@ static entry *list_entries(DIR *listing, size_t *count)
             if (!more) break;
             entries = more;
         }
-        entries[*count] = (entry){.size = (uint64_t)status.st_size, .used = status.st_mtim};
+        entries[*count] = (entry){.size = (uint64_t)status.st_size, .used = status.st_atim};
         snprintf(entries[(*count)++].name, sizeof entries->name, "%s", there->d_name);
     }
     return entries;

@@ -1,6 +1,8 @@
 #include "data/set/cache_file.h"
 
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/machine.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -22,6 +24,7 @@ enum {
     START_SIZE = MAGIC_SIZE + 4 + 4 + 8, /* magic, version, byte order, header size */
     FIXED_SIZE = 512,                    /* more than all fields but the key and the paths */
     STAMP_SIZE = 8 + 8 + 4 + DIGEST_SIZE,
+    MARK_SIZE = AT_BOOT_ID_SIZE + 8 + 8, /* start of the machine, checksum, time */
 };
 
 /* Room for the paths of two million files. */
@@ -287,6 +290,39 @@ static void list_arrays(const at_dataset *set, uint64_t numbers, array arrays[AT
     arrays[5] = (array){set->names, set->names_size, 1};
 }
 
+/* ---- checked before -------------------------------------------------------------------------- */
+
+/* The mark lies behind the header. It says that the checksum of the memory was verified since the
+ * machine was started, and when; whoever writes to the file afterwards changes its modification
+ * time. */
+static bool encode_mark(unsigned char mark[MARK_SIZE], const at_cache_header *h, int64_t seconds)
+{
+    char boot[AT_BOOT_ID_SIZE + 1];
+    if (h->header_size + MARK_SIZE > h->memory_at || !at_machine_boot_id(boot)) return false;
+    cursor c = {mark, mark + MARK_SIZE, true};
+    put_bytes(&c, boot, AT_BOOT_ID_SIZE);
+    put(&c, h->memory_sum, 8);
+    put(&c, (uint64_t)seconds, 8);
+    return true;
+}
+
+static bool was_checked(int fd, const at_cache_header *h, const struct stat *status)
+{
+    unsigned char mark[MARK_SIZE], wanted[MARK_SIZE];
+    return status->st_mtim.tv_nsec == 0 && encode_mark(wanted, h, status->st_mtim.tv_sec) &&
+           read_at(fd, mark, sizeof mark, h->header_size) && memcmp(mark, wanted, MARK_SIZE) == 0;
+}
+
+/* Full seconds, which all file systems store; a write gives the file another time. */
+static void mark_as_checked(int fd, const at_cache_header *h)
+{
+    unsigned char   mark[MARK_SIZE];
+    struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = (time_t)at_clock_date()}};
+    if (!encode_mark(mark, h, times[1].tv_sec)) return;
+    if (pwrite(fd, mark, sizeof mark, (off_t)h->header_size) == MARK_SIZE)
+        (void)futimens(fd, times); /* without it the memory is checked again next time */
+}
+
 /* ---- mapping --------------------------------------------------------------------------------- */
 
 /* Whether the numbers are plausible, before they are used to access memory. */
@@ -338,6 +374,19 @@ static bool starts_are_valid(const at_dataset *set, uint64_t numbers)
     return true;
 }
 
+/* Where all of it is read at once, pages are mapped at once. Otherwise they are only read ahead, if
+ * they are not in memory: each worker maps what it draws. */
+static bool map_memory(int fd, const at_cache_header *h, bool read_now, at_dataset *set)
+{
+    set->map = mmap(NULL, h->memory_size, PROT_READ, MAP_PRIVATE | (read_now ? MAP_POPULATE : 0),
+                    fd, (off_t)h->memory_at);
+    if (set->map == MAP_FAILED) return set->map = NULL, false;
+    if (!read_now) (void)madvise(set->map, h->memory_size, MADV_WILLNEED);
+    set->map_size = h->memory_size;
+    set->widen = at_widen_best();
+    return true;
+}
+
 bool at_cache_file_map(int fd, const at_cache_header *h, at_dataset *set)
 {
     assert(fd >= 0 && !set->map);
@@ -345,14 +394,13 @@ bool at_cache_file_map(int fd, const at_cache_header *h, at_dataset *set)
     if (!is_plausible(h, set)) return false;
     if (fstat(fd, &status) || (uint64_t)status.st_size != h->memory_at + h->memory_size)
         return false;
-    set->map =
-        mmap(NULL, h->memory_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, (off_t)h->memory_at);
-    if (set->map == MAP_FAILED) return set->map = NULL, false;
-    set->map_size = h->memory_size;
-    set->widen = at_widen_best();
-    if (at_cache_file_checksum(set->map, set->map_size) == h->memory_sum && place_arrays(h, set) &&
-        starts_are_valid(set, h->numbers) && at_store_is_valid(set))
+    bool checked = was_checked(fd, h, &status);
+    if (!map_memory(fd, h, !checked || h->offset[2] != AT_CACHE_ABSENT, set)) return false;
+    if ((checked || at_cache_file_checksum(set->map, set->map_size) == h->memory_sum) &&
+        place_arrays(h, set) && starts_are_valid(set, h->numbers) && at_store_is_valid(set)) {
+        if (!checked) mark_as_checked(fd, h);
         return true;
+    }
     munmap(set->map, set->map_size);
     set->map = NULL;
     return false;
@@ -412,6 +460,6 @@ void at_cache_file_restamp(int fd, const at_cache_header *header, const at_cache
     unsigned char  *bytes = encode_header(&h, origin, set);
     assert(!bytes || h.memory_at == header->memory_at);
     ssize_t done = bytes ? pwrite(fd, bytes, h.header_size, 0) : 0;
-    (void)done; /* a failure leaves the cache as it was */
+    if (done > 0) mark_as_checked(fd, &h); /* a failure leaves the cache as it was */
     free(bytes);
 }

@@ -4,7 +4,9 @@
  *
  * The header is encoded byte by byte and ends with its SHA-256. The memory begins at a page
  * boundary, so it can be mapped, and has a checksum of its own, which is fast rather than strong.
- * Nothing in a file is trusted before both checksums match and all numbers are consistent.
+ * Nothing in a file is trusted before both checksums match and all numbers are consistent. The
+ * memory's checksum is computed once per start of the machine: a mark behind the header says that
+ * this was done, until something writes to the file.
  */
 #ifndef AT_DATA_SET_CACHE_FILE_H
 #define AT_DATA_SET_CACHE_FILE_H
@@ -54,8 +56,8 @@ bool at_cache_file_write(const char *path, const at_cache_origin *origin, const 
 bool at_cache_file_read_header(int fd, const at_cache_origin *origin, at_cache_header *header,
                                at_dataset *set);
 
-/* Maps the memory after the header into *set, read-only, and validates all of it. On false nothing
- * is mapped. */
+/* Maps the memory after the header into *set, read-only, and validates it: its checksum, unless it
+ * was checked before, labels and indices. On false nothing is mapped. */
 bool at_cache_file_map(int fd, const at_cache_header *header, at_dataset *set);
 
 /* The checksum of the memory. */

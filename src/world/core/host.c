@@ -613,6 +613,9 @@ void at_host_outcome(const at_host *host, at_outcome *outcome)
     assert(hub->finished);
     *outcome = (at_outcome){.version = hub->version,
                             .trace = hub->trace,
+                            .first_order = host->ops.virtual_time || hub->began_at == AT_NEVER
+                                               ? AT_NEVER
+                                               : hub->began_at + hub->elapsed_before,
                             .end = hub->end,
                             .traffic = host->traffic,
                             .exchanged = copy_exchanged(host),

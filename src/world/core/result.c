@@ -292,6 +292,9 @@ static void add_totals(json_t *root, const at_result_facts *f)
     json_object_set_new(root, "steps", whole(f->outcome->version));
     json_object_set_new(root, "seconds", number(seconds));
     json_object_set_new(root, "wall_seconds", number(f->wall_seconds));
+    if (f->options->started > 0 && f->outcome->first_order != AT_NEVER)
+        json_object_set_new(root, "startup_seconds",
+                            number(at_seconds(f->outcome->first_order - f->options->started)));
     json_object_set_new(root, "samples", ledger(f));
     json_object_set_new(root, "samples_per_second",
                         number(seconds > 0 ? (double)t->samples_used / seconds : 0));

@@ -56,6 +56,7 @@ typedef struct at_run_options {
     bool               respawn;
     at_bind            bind;        /* which cores workers may use */
     FILE              *classic;     /* gets the lines of the published programs; NULL: none */
+    at_ns              started;     /* the program, by at_clock_now; 0: unknown */
     bool               skips_hints; /* notes about strategies with nothing to do (hints.h) */
     float      *params_final;     /* receives the final parameters, task->plain floats; optional */
     const char *folder;           /* NULL: nothing is written */

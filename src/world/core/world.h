@@ -98,7 +98,8 @@ typedef struct at_outcome {
     float         *params; /* final parameters */
     size_t         floats; /* their number; 0 when only time was simulated */
     uint64_t       version;
-    uint64_t       trace; /* hash over what was applied and dropped */
+    uint64_t       trace;       /* hash over what was applied and dropped */
+    at_ns          first_order; /* of this process, by at_clock_now; AT_NEVER: none */
     uint64_t       evaluations_skipped;
     bool           switched;    /* to plan->then .. */
     uint64_t       switched_at; /* .. after this step */

@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "base/machine.h"
+#include "base/text.h"
 #include "pace/pace.h"
 #include "world/core/host.h"
 #include "world/local/local_update_pool.h"
@@ -22,11 +23,14 @@
 #include "world/process/signals.h"
 #include "world/process/supervisor.h"
 
-enum { DEATHS_MAX = 5 }; /* in a row without a report, until the worker is given up */
+/* In a row without a report, until the run goes on without the worker. It is tried again later:
+ * something outside may have killed it, or memory was short. */
+enum { DEATHS_MAX = 5 };
 static const at_ns SPIN = AT_US(50);
 
 typedef struct process {
     at_ns                 restart_at; /* when to start a replacement; AT_NEVER: none is wanted */
+    bool                  given_up;   /* the hub does not expect it, but it may join again */
     bool                  evicted;
     bool                  failed;     /* its last process said why it could not start */
     at_ns                 report_due; /* arrival of its report with --comm-delay; AT_NEVER: none */
@@ -193,6 +197,7 @@ static at_err start_worker(local *l, at_node id, at_fail *fail)
     atomic_store(&slot->taken, 0);
     atomic_store(&slot->order_lock, 0);
     p->evicted = false;
+    p->given_up = false;
     p->restart_at = AT_NEVER;
     p->report_due = AT_NEVER;
     p->start = (at_local_worker_start){.context = l->context,
@@ -319,6 +324,17 @@ static void tell_lost(local *l, at_node id, bool returns, const char *text)
     at_host_event(&l->host, &event, &(at_about){.text = text});
 }
 
+/* The hub no longer expects this worker. If the run goes on, it may join again later. */
+static void give_up(local *l, at_node id, const char *text)
+{
+    process *p = &l->process[id - 1];
+    tell_lost(l, id, false, text);
+    if (l->host.finished || l->host.hub->end != AT_END_RUNNING || nobody_can_start(l)) return;
+    p->given_up = true;
+    p->restart_at = at_supervisor_retry_at(l->supervisor, id - 1, DEATHS_MAX) - l->host.stopped;
+    if (p->restart_at < l->restart_next) l->restart_next = p->restart_at;
+}
+
 /* Gives up all workers that still wait for a replacement; the run ends with the reason. */
 static void fail_start(local *l)
 {
@@ -328,11 +344,22 @@ static void fail_start(local *l)
         if (l->process[i].restart_at != AT_NEVER) tell_lost(l, i + 1, false, "could not start");
 }
 
+static void say_given_up(local *l, at_node id)
+{
+    char say[128], pause[32];
+    if (at_supervisor_failures(l->supervisor, id - 1) > DEATHS_MAX) return; /* said before */
+    at_ns wait = l->process[id - 1].restart_at - at_host_now(&l->host);
+    snprintf(say, sizeof say,
+             "worker %u died %d times in a row: the run goes on without it and tries again in %s",
+             id, DEATHS_MAX, at_text_show_duration(pause, sizeof pause, wait));
+    at_host_say(&l->host, at_host_now(&l->host), say);
+}
+
 static void lost(local *l, const at_death *death)
 {
     at_node  id = death->child + 1;
     process *p = &l->process[id - 1];
-    char     how[64], say[96];
+    char     how[64];
     assert(id <= l->context->plan->workers_max);
     if (death->fail.err) hear_why(l, p, &death->fail);
     bool        running = l->host.hub->end == AT_END_RUNNING;
@@ -341,12 +368,12 @@ static void lost(local *l, const at_death *death)
     const char *text = p->evicted        ? at_hub_evicted_text(l->host.hub, id)
                        : death->fail.err ? "could not start"
                                          : at_child_status(death->status, how, sizeof how);
-    tell_lost(l, id, returns, text);
+    if (running && l->context->respawn && !tries)
+        give_up(l, id, text);
+    else
+        tell_lost(l, id, returns, text);
     if (running && nobody_can_start(l)) fail_start(l);
-    if (!running || !l->context->respawn || tries) return;
-    snprintf(say, sizeof say, "worker %u died %d times in a row and is not replaced again", id,
-             DEATHS_MAX);
-    at_host_say(&l->host, at_host_now(&l->host), say);
+    if (p->restart_at != AT_NEVER && p->given_up) say_given_up(l, id);
 }
 
 static void start_replacement(local *l, at_node id)
@@ -355,12 +382,13 @@ static void start_replacement(local *l, at_node id)
     assert(l->process[id - 1].restart_at != AT_NEVER);
     say_why(l);
     l->process[id - 1].restart_at = AT_NEVER;
-    if (!l->host.hub->member[id - 1].expected) return; /* its time to join is over */
+    if (!l->host.hub->member[id - 1].expected && !l->process[id - 1].given_up)
+        return; /* its time to join is over */
     if (!start_worker(l, id, &fail)) return;
     if (at_supervisor_failures(l->supervisor, id - 1) >= DEATHS_MAX) {
         char why[sizeof fail.text + 80];
         snprintf(why, sizeof why, "is not replaced: %s", fail.text);
-        tell_lost(l, id, false, why);
+        give_up(l, id, why);
         return;
     }
     l->process[id - 1].restart_at = ready_at(l, id);

@@ -22,6 +22,8 @@ static struct {
     const char      *notice;  /* NULL: none */
     size_t           notice_size;
     struct sigaction before[WATCHED];
+    bool             held;           /* also while there is no bell: */
+    struct sigaction before_held[2]; /* of SIGINT and SIGTERM, the first two that are watched */
 } state;
 
 static void say_notice(void)
@@ -71,7 +73,7 @@ void at_signals_open(at_bell *bell)
 {
     assert(!state.bell);
     state.bell = bell;
-    atomic_store(&state.stop, false);
+    if (!state.held) atomic_store(&state.stop, false);
     atomic_store(&state.child, false);
     atomic_store(&state.save, false);
     atomic_store(&state.continued, false);
@@ -80,23 +82,45 @@ void at_signals_open(at_bell *bell)
     for (int i = 0; i < WATCHED; i++) {
         struct sigaction action = {.sa_handler = on_signal};
         sigaction(watched[i], &action, &state.before[i]);
-        if (state.before[i].sa_handler == on_stop) state.before[i].sa_handler = SIG_DFL;
+        if (state.before[i].sa_handler == on_stop && !state.held)
+            state.before[i].sa_handler = SIG_DFL;
     }
+}
+
+/* What a stop signal does from now on. The second half of one request may come when the run has
+ * stopped already, and must not end the program before it has written its result. */
+static void restore(int number, struct sigaction action)
+{
+    bool stops = number == SIGINT || number == SIGTERM;
+    if (stops && atomic_load(&state.stop) && action.sa_handler == SIG_DFL)
+        action.sa_handler = on_stop;
+    sigaction(number, &action, NULL);
 }
 
 void at_signals_close(void)
 {
     assert(state.bell);
-    for (int i = 0; i < WATCHED; i++) {
-        struct sigaction after = state.before[i];
-        bool             stops = watched[i] == SIGINT || watched[i] == SIGTERM;
-        /* The second half of one request may come when the run has stopped already, and must not
-         * end the program before it has written its result. */
-        if (stops && atomic_load(&state.stop) && after.sa_handler == SIG_DFL)
-            after.sa_handler = on_stop;
-        sigaction(watched[i], &after, NULL);
-    }
+    for (int i = 0; i < WATCHED; i++) restore(watched[i], state.before[i]);
     state.bell = NULL;
+}
+
+void at_signals_hold(void)
+{
+    assert(!state.bell && !state.held);
+    state.held = true;
+    atomic_store(&state.stop, false);
+    for (int i = 0; i < 2; i++) {
+        struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
+        sigaction(watched[i], &action, &state.before_held[i]);
+        if (state.before_held[i].sa_handler == on_stop) state.before_held[i].sa_handler = SIG_DFL;
+    }
+}
+
+void at_signals_release(void)
+{
+    assert(!state.bell && state.held);
+    for (int i = 0; i < 2; i++) restore(watched[i], state.before_held[i]);
+    state.held = false;
 }
 
 void at_signals_notice(const char *text)

@@ -20,6 +20,13 @@ void at_signals_open(at_bell *bell);
  * still take half a second to end the program, so that it can write its result. */
 void at_signals_close(void);
 
+/* For a program that makes several runs one after another: from here to at_signals_release, SIGINT
+ * and SIGTERM request a stop also between two runs, and the next one that opens the handlers knows
+ * of it. Not while they are open. */
+void at_signals_hold(void);
+/* Ends this; after a stop the rule of at_signals_close holds. */
+void at_signals_release(void);
+
 /* What the handler of the first SIGINT or SIGTERM writes to stderr at once, whatever the program is
  * doing; NULL, as at the start: nothing. The text MUST stay valid. */
 void at_signals_notice(const char *text);

@@ -10,12 +10,16 @@
 #include "base/clock.h"
 #include "world/process/child.h"
 
-enum { PAUSES_MAX = 4 }; /* the pause doubles up to 2^(PAUSES_MAX-1) seconds */
+enum {
+    PAUSES_MAX = 4,  /* the pause doubles up to 2^(PAUSES_MAX-1) seconds */
+    RETRIES_MAX = 6, /* .. and that of retries up to 2^RETRIES_MAX of these: */
+};
+static const at_ns RETRY = AT_SEC(30);
 
 typedef struct supervised {
     pid_t    pid; /* 0: no process */
     uint32_t failures;
-    at_ns    ready_at;
+    at_ns    failed_at, ready_at;
 } supervised;
 
 struct at_supervisor {
@@ -95,7 +99,8 @@ static void note_failure(supervised *c, bool at_once)
 {
     assert(c->pid == 0);
     c->failures++;
-    c->ready_at = at_clock_now() + pause_after(c->failures, at_once);
+    c->failed_at = at_clock_now();
+    c->ready_at = c->failed_at + pause_after(c->failures, at_once);
 }
 
 /* A SIGTERM between the fork and the moment at which the child ignores it waits until then. */
@@ -170,4 +175,12 @@ void at_supervisor_well(at_supervisor *s, uint32_t child)
 at_ns at_supervisor_ready_at(const at_supervisor *s, uint32_t child)
 {
     return child_of(s, child)->ready_at;
+}
+
+at_ns at_supervisor_retry_at(const at_supervisor *s, uint32_t child, uint32_t patience)
+{
+    const supervised *c = child_of(s, child);
+    assert(c->failures >= patience);
+    uint32_t doublings = c->failures - patience;
+    return c->failed_at + (RETRY << (doublings < RETRIES_MAX ? doublings : RETRIES_MAX));
 }

@@ -65,6 +65,10 @@ void at_supervisor_well(at_supervisor *supervisor, uint32_t child);
  * get better at once: those wait for a second the first time, too. */
 at_ns at_supervisor_ready_at(const at_supervisor *supervisor, uint32_t child);
 
+/* When one that was given up after `patience` failures in a row should be tried again: half a
+ * minute after the last of them, after the next one a minute, then 2, 4, at most 32 minutes. */
+at_ns at_supervisor_retry_at(const at_supervisor *supervisor, uint32_t child, uint32_t patience);
+
 /* Kills a child, even a stopped one; at_supervisor_reap reports it. Without a process: nothing. */
 void at_supervisor_kill(at_supervisor *supervisor, uint32_t child);
 

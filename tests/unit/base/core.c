@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -177,6 +179,23 @@ static void normal_draws_have_mean_0_and_variance_1_and_use_two_draws(void **sta
     assert_int_equal(rng.state, twin.state);
 }
 
+/* A child, because it was started after a time that is known. */
+static void a_process_was_started_between_its_fork_and_now(void **state)
+{
+    (void)state;
+    at_ns before = at_clock_now();
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        at_ns start = at_clock_process_start();
+        _exit(start < before ? 1 : start > at_clock_now() ? 2 : 0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(at_clock_process_start() <= at_clock_now());
+}
+
 static void the_clock_is_monotonic_and_past_times_do_not_block(void **state)
 {
     (void)state;
@@ -214,6 +233,7 @@ int main(void)
         cmocka_unit_test(uniform_draws_are_uniform_and_below_one),
         cmocka_unit_test(draws_below_a_bound_are_uniform),
         cmocka_unit_test(normal_draws_have_mean_0_and_variance_1_and_use_two_draws),
+        cmocka_unit_test(a_process_was_started_between_its_fork_and_now),
         cmocka_unit_test(the_clock_is_monotonic_and_past_times_do_not_block),
         cmocka_unit_test(a_stamp_is_a_date),
     };

@@ -2,6 +2,7 @@
 #include "files.h"
 
 #include "base/file.h"
+#include "base/machine.h"
 #include "data/set/cache.h"
 
 #include <dirent.h>
@@ -314,6 +315,59 @@ static void a_damaged_entry_is_not_used(void **state)
     }
 }
 
+static struct timespec modified(const char *path)
+{
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    return status.st_mtim;
+}
+
+/* Damage that leaves no trace in the file's times, as a disk's does, to bytes that only the
+ * checksum covers. */
+static void damage_secretly(const char *path)
+{
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, modified(path)};
+    flip(path, 65536 + 7);
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void the_memory_is_checked_once_and_again_after_a_write(void **state)
+{
+    (void)state;
+    char path[PATH_MAX], boot[AT_BOOT_ID_SIZE + 1];
+    if (!at_machine_boot_id(boot)) skip();
+    assert_false(is_cached("set"));
+    assert_true(find_entry(path, ".bin"));
+    assert_true(is_cached("set")); /* checked */
+    damage_secretly(path);
+    assert_true(is_cached("set")); /* not checked again */
+    flip(path, 65536 + 7);         /* undone, but this is a write */
+    flip(path, 65536 + 8);
+    assert_false(is_cached("set")); /* replaced by a new entry */
+    damage_secretly(path);
+    assert_false(is_cached("set")); /* which had not been checked */
+}
+
+static void an_entry_checked_before_the_machine_was_started_is_checked(void **state)
+{
+    (void)state;
+    char path[PATH_MAX], boot[AT_BOOT_ID_SIZE + 1];
+    if (!at_machine_boot_id(boot)) skip();
+    assert_false(is_cached("set"));
+    assert_true(is_cached("set"));
+    assert_true(find_entry(path, ".bin"));
+    size_t         size, at = 0;
+    unsigned char *bytes = read_all(path, &size);
+    while (at + AT_BOOT_ID_SIZE < size && memcmp(bytes + at, boot, AT_BOOT_ID_SIZE) != 0) at++;
+    free(bytes);
+    assert_in_range(at, 100, 65536);
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, modified(path)};
+    flip(path, (off_t)at);
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    damage_secretly(path);
+    assert_false(is_cached("set"));
+}
+
 /* A header with the right checksum but impossible numbers. */
 static void impossible_numbers_are_refused(void **state)
 {
@@ -445,6 +499,10 @@ int main(void)
         cmocka_unit_test_setup(options_splits_and_formats_have_separate_entries, make_sources),
         cmocka_unit_test_setup(a_truncated_entry_is_not_used, make_old_sources),
         cmocka_unit_test_setup(a_damaged_entry_is_not_used, make_old_sources),
+        cmocka_unit_test_setup(the_memory_is_checked_once_and_again_after_a_write,
+                               make_old_sources),
+        cmocka_unit_test_setup(an_entry_checked_before_the_machine_was_started_is_checked,
+                               make_old_sources),
         cmocka_unit_test_setup(impossible_numbers_are_refused, make_old_sources),
         cmocka_unit_test_setup(a_foreign_file_is_not_used, make_old_sources),
         cmocka_unit_test_setup(an_invalid_source_leaves_no_entry, make_old_sources),

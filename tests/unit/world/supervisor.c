@@ -174,6 +174,27 @@ static void pauses_double_until_the_child_works(void **state)
     at_supervisor_close(s);
 }
 
+static void one_that_was_given_up_is_tried_again_at_growing_intervals(void **state)
+{
+    (void)state;
+    enum { PATIENCE = 2, FAILURES = 12 };
+    at_fail        fail;
+    int            one = 1;
+    at_supervisor *s = open_for(1);
+    for (uint32_t i = 0; i < FAILURES; i++) {
+        at_ns before = at_clock_now();
+        assert_int_equal(at_supervisor_start(s, 0, exit_with, &one, &fail), AT_OK);
+        next_death(s);
+        at_ns after = at_clock_now();
+        if (i + 1 < PATIENCE) continue;
+        uint32_t more = i + 1 - PATIENCE;
+        at_ns    pause = AT_SEC(30) << (more < 6 ? more : 6);
+        at_ns    retry = at_supervisor_retry_at(s, 0, PATIENCE);
+        assert_true(retry >= before + pause && retry <= after + pause);
+    }
+    at_supervisor_close(s);
+}
+
 static void signals_to_the_group_do_not_end_a_child(void **state)
 {
     (void)state;
@@ -215,6 +236,7 @@ int main(void)
         cmocka_unit_test(other_children_of_the_program_are_left_alone),
         cmocka_unit_test(a_failed_fork_leaves_nothing_and_counts_as_a_failure),
         cmocka_unit_test(pauses_double_until_the_child_works),
+        cmocka_unit_test(one_that_was_given_up_is_tried_again_at_growing_intervals),
         cmocka_unit_test(signals_to_the_group_do_not_end_a_child),
         cmocka_unit_test(closing_ends_every_child_even_a_stopped_one),
     };
