@@ -4,8 +4,7 @@ set -eu -o pipefail
 
 beside=()
 # shellcheck disable=SC2034  # the commands use it
-port=$(python3 -c 'import socket
-print(socket.create_server(("127.0.0.1", 0)).getsockname()[1])')
+port=$(python3 "$(dirname "${BASH_SOURCE[0]}")/../e2e/support/ports.py")
 
 say() { echo "== $*"; }
 

@@ -1,18 +1,15 @@
 #!/usr/bin/env python3
 """A hub that dies is replaced by one that stands by: the workers find it, and the bits stay."""
 import signal
-import socket
 
 import support
-from support import net, processes
+from support import net, ports, processes
 
 JOB = (*support.SMALL, "--quiet", "--eval-every", 0, "--workers", 2)
 
 
 def free_address():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return "127.0.0.1:%d" % probe.getsockname()[1]
+    return f"127.0.0.1:{ports.free_ports(1)[0]}"
 
 
 class Standby(net.TestCase):

@@ -15,7 +15,7 @@ import tempfile
 import uuid
 
 import support
-from support import mpi, processes
+from support import mpi, ports, processes
 
 PATH = os.pathsep.join((os.environ["PATH"], "/usr/sbin", "/sbin"))
 TOOLS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", "scontrol", "mpirun")
@@ -52,15 +52,6 @@ def missing():
     return [tool for tool in TOOLS if not shutil.which(tool, path=PATH)]
 
 
-def free_ports(count):
-    """Ports that nobody uses at the moment."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [open_socket.getsockname()[1] for open_socket in sockets]
-    for open_socket in sockets:
-        open_socket.close()
-    return ports
-
-
 class Cluster:
     def __init__(self):
         # Not in the build folder: the path of a Unix socket is at most 107 bytes long.
@@ -73,7 +64,7 @@ class Cluster:
         settings = self.folder / "slurm.conf"
         self.env = {**os.environ, **mpi.ENV, "SLURM_CONF": str(settings),
                     "PATH": f"{programs}{os.pathsep}{PATH}", processes.MARK: self.mark}
-        controller_port, node_port = free_ports(2)
+        controller_port, node_port = ports.free_ports(2)
         settings.write_text(CONFIGURATION.format(
             folder=self.folder, host=socket.gethostname().partition(".")[0],
             user=getpass.getuser(), controller_port=controller_port, node_port=node_port))
