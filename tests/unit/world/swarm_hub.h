@@ -119,9 +119,12 @@ static const float *op_gradient(void *self, at_node worker, uint32_t slot)
 
 static inline void feed(world *s, at_event event);
 
+/* What a process draws after its hub has died is in memory that the next hub does not have. */
 static inline uint64_t drawn_by(const world *s, at_node id)
 {
-    return s->shared ? atomic_load(&s->process[id].drawn) : s->hub.peer[id].drawn;
+    const process *p = &s->process[id];
+    bool           seen = s->shared && p->hub_born == s->hub_lives;
+    return seen ? atomic_load(&p->drawn) : s->hub.peer[id].drawn;
 }
 
 /* The hub lets go of a worker. In shared memory its process is killed at once, so that it draws
