@@ -292,7 +292,8 @@ AVX512_INLINE __m512 AVX512_limit(__m512 v, float most)
 
 AVX512_INLINE __m256i AVX512_to_fp16(__m512 v)
 {
-    return _mm512_cvtps_ph(AVX512_limit(v, FP16_MAX), _MM_FROUND_TO_NEAREST_INT);
+    /* Without optimization, gcc's form of this without a mask has a sign that it warns of. */
+    return _mm512_maskz_cvtps_ph(0xffff, AVX512_limit(v, FP16_MAX), _MM_FROUND_TO_NEAREST_INT);
 }
 
 AVX512_INLINE __m512 AVX512_from_fp16(__m256i half)
