@@ -259,6 +259,7 @@ static void *train(void *unused)
     while (status == AT_SEAT_AGAIN);
     if (status == AT_SEAT_ALONE) {
         printf("alone\n");
+        free(spec.params);
         return NULL;
     }
     if (status != AT_SEAT_JOINED) {
@@ -281,6 +282,7 @@ static void *train(void *unused)
     fflush(stdout);
     if (get("unleft")) exit(0);
     at_seat_leave(&seat);
+    free(spec.params);
     return NULL;
 }
 

@@ -43,7 +43,7 @@ static size_t tensors(void *self, at_tensor *tensors, size_t max)
 {
     const at_spec *spec = ((const seat_task *)self)->spec;
     size_t         count = spec->count < max ? spec->count : max;
-    memcpy(tensors, spec->tensors, count * sizeof *tensors);
+    if (count > 0) memcpy(tensors, spec->tensors, count * sizeof *tensors);
     return spec->count;
 }
 
