@@ -527,8 +527,8 @@ static void take_report(at_hub *hub, at_member *member, const at_report *report,
     }
 }
 
-/* Whether this round gave nothing although its worker was sent newer parameters than it used. Without
- * a barrier that is certain only when the newest ones have been there for a whole lease. */
+/* Whether this round gave nothing although its worker was sent newer parameters than it used.
+ * Without a barrier that is certain only when the newest ones have been there for a whole lease. */
 static bool is_outdated(const at_hub *hub, const at_member *member, const at_work *work, at_ns now)
 {
     bool holds = hub->plan->release->holds;

@@ -96,8 +96,8 @@ static void evict(at_member *member, at_out *out)
     action->as.evict.outdated = member->outdated >= AT_OUTDATED_MAX;
 }
 
-/* A worker that never uses what it is sent could keep the run at one step for ever. If it is only its
- * connection that is slow, leases grow like those that were too short. */
+/* A worker that never uses what it is sent could keep the run at one step for ever. If it is only
+ * its connection that is slow, leases grow like those that were too short. */
 void at_lease_count_outdated(at_hub *hub, at_member *member, bool outdated, at_out *out)
 {
     member->outdated = outdated ? member->outdated + 1 : 0;
