@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Comparisons that are interrupted go on with --resume, and end as if nothing had happened; their
+"""Interrupted comparisons continue with --resume, and end as if nothing had happened; their
 page."""
 import fcntl
 import json
@@ -88,12 +88,12 @@ class Resume(support.TestCase):
                 said = process.communicate()[1]
                 self.assertEqual(process.returncode, support.STOPPED, said)
                 self.assertEqual(said.count("stopping after the current micro-batch"), 1, said)
-                self.assertIn(f"`anytime compare --resume {out.name}` goes on", said)
+                self.assertIn(f"`anytime compare --resume {out.name}` continues it", said)
 
     def assert_stopped(self, process, out, said, shown):
-        """It ended with the table of its first run and how to go on."""
+        """It ended with the table of its first run and how to resume it."""
         self.assertEqual(process.returncode, support.STOPPED, said)
-        self.assertIn(f"`anytime compare --resume {out.name}` goes on", said)
+        self.assertIn(f"`anytime compare --resume {out.name}` continues it", said)
         self.assertRegex(shown, r"(?m)^ *fmb ", said)
         document = json.loads((out / "compare.json").read_text())
         self.assertFalse(document["complete"])

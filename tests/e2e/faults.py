@@ -110,7 +110,8 @@ class Kills(support.TestCase):
         for _ in range(4):
             kill_worker(run, 2)
         os.kill(run.workers()[2]["pid"], signal.SIGKILL)
-        run.wait_said("worker 2 died 5 times in a row: the run goes on without it and tries again")
+        run.wait_said("worker 2 died 5 times in a row: the run continues without it and tries "
+                      "again")
         run.wait_until(lambda: run.workers()[2]["incarnation"] == 6, "worker 2 is there again")
         run.signal(signal.SIGTERM)
         ended = run.wait()

@@ -294,7 +294,7 @@ const at_option at_options[] = {
          "Resume a run in its folder from its newest checkpoint, with its settings; --workers, "
          "--world, --mix and the stopping options may change"),
     TEXT("resume", RARE, RUN, COMPARE | SWEEP, resume, NULL, "DIR",
-         "Go on with an interrupted comparison in its folder: finished runs are kept; --repeats "
+         "Continue an interrupted comparison in its folder: finished runs are kept; --repeats "
          "may be larger, all other settings stay"),
     TEXT("from", COMMON, RUN, SIMULATE, from, NULL, "RUN",
          "Simulate the machines of a recorded run under the options given here"),

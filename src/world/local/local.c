@@ -350,7 +350,7 @@ static void say_given_up(local *l, at_node id)
     if (at_supervisor_failures(l->supervisor, id - 1) > DEATHS_MAX) return; /* said before */
     at_ns wait = l->process[id - 1].restart_at - at_host_now(&l->host);
     snprintf(say, sizeof say,
-             "worker %u died %d times in a row: the run goes on without it and tries again in %s",
+             "worker %u died %d times in a row: the run continues without it and tries again in %s",
              id, DEATHS_MAX, at_text_show_duration(pause, sizeof pause, wait));
     at_host_say(&l->host, at_host_now(&l->host), say);
 }
