@@ -23,7 +23,7 @@ STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async
 KILLS_SHORT = 6
 SECONDS_LONG = 45  # of one strategy in the long form
 HUBS_LONG = 3  # killed per strategy in the long form, once in the short one
-GROWTH_MAX = 8 << 20  # bytes that a hub may gain: buffers fill, and shared pages become its own
+GROWTH_MAX = 1024  # kB that a hub may gain
 DESCRIPTORS_MAX = 8
 DENSE = ("--data", "synthetic:300,4,2", "--batch", 2)
 SPARSE = ("--data", "synthetic-clicks:2000,1024", "--model", "sparse-lr", "--batch", 8)
@@ -31,12 +31,13 @@ JOB = ("--workers", 3, "--steps", 10**12, "--time-limit", "200us", "--eval-every
        "--checkpoint-every", "1s", "--record-limit", "2MB", "--lr", "1e-4")
 
 
-def pss(pid):
-    """Memory of a process in bytes, with its share of what it shares; None: it is gone."""
+def memory(pid):
+    """Memory that a process has allocated, in kB; None: it is gone. Pages that it shares with
+    others or has from files do not count: its share of them changes whenever another one dies."""
     with contextlib.suppress(OSError):
-        for line in (processes.PROC / str(pid) / "smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
+        for line in (processes.PROC / str(pid) / "status").read_text().splitlines():
+            if line.startswith("RssAnon:"):
+                return int(line.split()[1])
     return None
 
 
@@ -46,14 +47,9 @@ def descriptors(pid):
     return None
 
 
-def slope(points):
-    """Least squares, units per second."""
-    if len(points) < 3:
-        return 0.0
-    mean_x = sum(x for x, _ in points) / len(points)
-    mean_y = sum(y for _, y in points) / len(points)
-    spread = sum((x - mean_x) ** 2 for x, _ in points)
-    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0
+def growth(sizes):
+    """What was gained in the later two thirds of the readings: at first buffers fill."""
+    return sizes[-1] - sizes[len(sizes) // 3]
 
 
 def children(pid):
@@ -72,11 +68,10 @@ class Watch:
         self.memory, self.open = {}, {}
 
     def look(self, run):
-        now = time.monotonic()
         for pid in {run.pid, *children(run.pid)}:
-            size, files = pss(pid), descriptors(pid)
+            size, files = memory(pid), descriptors(pid)
             if size is not None and files is not None:
-                self.memory.setdefault(pid, []).append((now, size))
+                self.memory.setdefault(pid, []).append(size)
                 self.open.setdefault(pid, []).append(files)
 
 
@@ -144,19 +139,17 @@ class Soak(support.TestCase):
         self.assertEqual(ended.code, support.STOPPED, ended)
         self.assert_ledger(ended)
         self.assert_gone(run)
-        memory, files = watch.memory[run.pid], watch.open[run.pid]
-        later = memory[len(memory) // 3:]
-        self.assertLess(later[-1][1], later[0][1] + GROWTH_MAX, f"{strategy}: the hub grows")
+        gained, files = growth(watch.memory[run.pid]), watch.open[run.pid]
+        self.assertLess(gained, GROWTH_MAX, f"{strategy}: the hub grows")
         early = max(files[:(len(files) + 1) // 2])  # evaluator and saver start on the way
         self.assertLess(files[-1], early + DESCRIPTORS_MAX, f"{strategy}: descriptors leak")
         rounds = sum(row["rounds"] for row in ended.result["worker"])
-        others = [slope(points[len(points) // 3:]) / 1024 for pid, points in watch.memory.items()
-                  if pid != run.pid and len(points) >= 12]
-        self.rows.append((rounds, slope(later) / 1024, files[-1] - files[0], seconds))
-        worst = f"{max(others):.1f}" if others else "-"
+        others = [growth(sizes) for pid, sizes in watch.memory.items()
+                  if pid != run.pid and len(sizes) >= 12]
+        self.rows.append((rounds, gained))
         print(f"{strategy:12} {rounds:9} rounds {rounds / seconds:7.0f}/s, "
-              f"{ended.result['steps']:9} steps; memory of hub {slope(later) / 1024:.1f}, of "
-              f"others at most {worst} kB/s; {max(files)} descriptors ({files[-1] - files[0]:+})",
+              f"{ended.result['steps']:9} steps; the hub gained {gained} kB, others at most "
+              f"{max(others, default=0)}; {max(files)} descriptors ({files[-1] - files[0]:+})",
               flush=True)
 
     def play(self, strategy):
@@ -183,11 +176,11 @@ class Soak(support.TestCase):
 
     def show(self, runs, seconds):
         rounds = sum(row[0] for row in self.rows)
-        slopes = sorted(row[1] for row in self.rows)
+        gained = sorted(row[1] for row in self.rows) or [0]
         killed = ", ".join(f"{count} {kind}s" for kind, count in self.kills.items())
-        middle = slopes[len(slopes) // 2] if slopes else 0
         print(f"{len(self.rows)} of {runs} runs exact in {seconds:.0f} s, {rounds} rounds; killed: "
-              f"{killed}; memory of the hubs {middle:.1f} kB/s (median)", flush=True)
+              f"{killed}; memory gained by a hub: {gained[len(gained) // 2]} kB (median), at most "
+              f"{gained[-1]} kB", flush=True)
 
 
 if __name__ == "__main__":
