@@ -57,9 +57,10 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/learn/engines/winograd.c P
   COMPILE_OPTIONS "${winograd_flags}")
 # Optimizing these with the instrumentation of a fuzzer takes minutes, and fuzzers do not need it.
 if(ANYTIME_FUZZ)
-  set_source_files_properties(
-    ${PROJECT_SOURCE_DIR}/src/learn/engines/winograd_avx2.c
-    ${PROJECT_SOURCE_DIR}/src/learn/engines/winograd_avx512.c PROPERTIES COMPILE_OPTIONS -O0)
+  foreach(name avx2 avx2_conv avx2_pool winograd_avx2 winograd_avx512)
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/learn/engines/${name}.c PROPERTIES
+      COMPILE_OPTIONS -O0)
+  endforeach()
 endif()
 anytime_layer(data at_base dep_zlib dep_lzma dep_png dep_jpeg)
 include(cmake/proto.cmake)
