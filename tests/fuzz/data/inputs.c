@@ -1,0 +1,52 @@
+/* Fuzz target: any text as the description of samples that is kept with the weights of a model. */
+#include "data/set/inputs.h"
+
+#include <string.h>
+
+#include "../folder.h"
+#include "data/formats/csv_columns.h"
+#include "data/set/store.h"
+
+enum { FEATURES_MAX = 1 << 20 }; /* more only cost memory */
+
+/* The columns of a table are parsed when other rows are read. */
+static void parse_columns(const char *text)
+{
+    at_csv_columns columns;
+    at_fail        fail = {0};
+    at_err         err = at_csv_columns_parse(&columns, text, &fail);
+    assert(!err == !fail.text[0]);
+    at_csv_columns_deinit(&columns);
+}
+
+/* What is accepted can be written and read again. */
+static void repeat(const at_dataset *set)
+{
+    at_dataset *again = NULL;
+    at_fail     fail = {0};
+    char       *text = at_inputs_text(set);
+    assert(text);
+    at_err err = at_inputs_open(text, &again, &fail);
+    assert(!err && at_dataset_match(set, again, &fail) == AT_OK);
+    at_dataset_free(again);
+    free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char       *text = calloc(1, size + 1);
+    at_dataset *set = NULL;
+    at_fail     fail = {0};
+    assert(text);
+    memcpy(text, data, size);
+    at_err err = at_inputs_open(text, &set, &fail);
+    assert(err ? fail.text[0] && !set : set != NULL);
+    if (set && at_dataset_features(set) <= FEATURES_MAX) {
+        if (set->columns) parse_columns(set->columns);
+        repeat(set);
+    }
+    json_decref(at_inputs_class_names(text));
+    at_dataset_free(set);
+    free(text);
+    return 0;
+}
