@@ -108,7 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(text, data + 2, size - 2 < TEXT_MAX ? size - 2 : TEXT_MAX - 1);
     const char *path = fuzz_file("input.net", (const uint8_t *)text, strlen(text), NULL, 0);
     at_err      err = at_model_plan(path, *shape, engine, ROWS, &model, &fail);
-    assert(!err == !fail.text[0]);
+    assert(!err || fail.text[0]); /* a second engine may succeed after a failure of the first */
     if (!err && at_model_floats(model) <= FLOATS_MAX && at_model_widest(model) <= FLOATS_MAX &&
         at_model_scratch(model) <= SCRATCH_MAX) {
         err = at_model_allocate(model, ROWS, AT_USE_TRAIN, &fail);
