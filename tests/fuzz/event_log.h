@@ -1,8 +1,9 @@
 /* event_log.h - presents fuzzer input as an event log whose checksums are right, because a fuzzer
- * cannot guess them. */
+ * cannot guess them, and whose info has the size that it says. */
 #ifndef TESTS_FUZZ_EVENT_LOG_H
 #define TESTS_FUZZ_EVENT_LOG_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -17,12 +18,25 @@ static inline void put_checksum(uint8_t *to, const uint8_t *bytes, size_t size)
     for (int i = 0; i < 4; i++) to[i] = (uint8_t)(sum >> (8 * i));
 }
 
+/* The size of the JSON text at the begin of these bytes; if there is none, the size that the head
+ * says. */
+static inline uint64_t put_info_size(uint8_t *log, size_t size)
+{
+    json_error_t error;
+    json_t      *json =
+        json_loadb((const char *)log + LOG_HEAD, size - LOG_HEAD, JSON_DISABLE_EOF_CHECK, &error);
+    uint64_t info = 0;
+    for (int i = 0; json && i < 4; i++) log[8 + i] = (uint8_t)((unsigned)error.position >> (8 * i));
+    for (int i = 0; i < 4; i++) info |= (uint64_t)log[8 + i] << (8 * i);
+    json_decref(json);
+    return info;
+}
+
 /* Corrects the checksums of the head and of all records that are complete. */
 static inline void seal_log(uint8_t *log, size_t size)
 {
     if (size < LOG_HEAD) return;
-    uint64_t info = 0;
-    for (int i = 0; i < 4; i++) info |= (uint64_t)log[8 + i] << (8 * i);
+    uint64_t info = put_info_size(log, size);
     if (info > size - LOG_HEAD) return;
     put_checksum(log + 12, log + LOG_HEAD, info);
     for (size_t at = LOG_HEAD + info; at < size;) {
