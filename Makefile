@@ -59,7 +59,7 @@ swarm: deps ## random runs of the state machines and of the whole system; SEEDS=
 	@bash -c 'time SWARM_SEEDS=$(SEEDS) build/tests/test_world_swarm'
 
 fuzz: deps deps-clang ## search for inputs that break a parser (needs clang); T=data_idx selects one
-	@tools/fuzz.sh '$(T)' $(SECONDS) $(JOBS)
+	@$(PYTHON) tools/fuzz.py -j $(JOBS) '$(T)' $(SECONDS)
 
 bench: deps ## run benchmarks, also against PyTorch (installs python3-torch)
 ifneq ($(DEPS),skip)
