@@ -29,7 +29,8 @@ MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := all
 .PHONY: all deps deps-clang deps-deb demo test test-torch2 test-readers test-loaded test-without \
-	swarm fuzz bench book pictures lint asan tsan clang coverage install uninstall deb debug format clean help
+	swarm fuzz bench book pictures lint asan tsan clang coverage install uninstall deb debug \
+	format clean help
 
 all: build/Makefile ## configure and build; the program is build/anytime
 	@cmake --build --preset default -j $(JOBS)
@@ -95,7 +96,7 @@ asan tsan clang:
 	@cmake --build --preset $@ -j $(JOBS) $(if $(B),--target $(B))
 	@$(call ctest,$@,build-$@)
 
-test-loaded: ## tests TIMES times over (default: 20) while every core is busy; T=e2e.net selects some
+test-loaded: ## tests, 20 times or TIMES=n, while every core is busy; T=e2e.net selects some
 	@$(MAKE) all
 	@tools/test_loaded.sh '$(T)' '$(L)' $(TIMES)
 
