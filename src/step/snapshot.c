@@ -125,8 +125,11 @@ static bool size_valid(const at_snapshot *snapshot, const at_plan *plan)
 {
     if (strcmp(snapshot->size.rule, plan->size->rule.name) != 0) return false;
     if (snapshot->size.version != plan->size->state_version) return false;
+    at_progress so_far = {.steps = snapshot->version,
+                          .samples_used = snapshot->samples_used,
+                          .elapsed = snapshot->elapsed};
     return !same_workers(snapshot, plan) || !plan->size->valid ||
-           plan->size->valid(snapshot->size.bytes, plan, snapshot->samples_used);
+           plan->size->valid(snapshot->size.bytes, plan, &so_far);
 }
 
 /* A gather rule without state can continue any run. */

@@ -16,6 +16,7 @@ ELSEWHERE = {
     "bench": "needs a quiet machine",
     "pictures": "drives a browser for minutes, and pictures differ from run to run",
     "test-torch2": "downloads 2.5 GB",
+    "test-loaded": "runs make test many times, which takes hours",
     "coverage": "takes minutes and asserts nothing",
     "debug": "the same sources as make, for a debugger",
     "format": "make lint checks the format",

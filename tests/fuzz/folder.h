@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,17 +14,34 @@
 /* Called by the fuzzer, or by driver.c, for every input. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A folder of this process, created on the first call. */
+static char fuzz_folder_path[64];
+
+static inline int fuzz_remove_entry(const char *path, const struct stat *about, int type,
+                                    struct FTW *where)
+{
+    (void)about;
+    (void)type;
+    (void)where;
+    return remove(path);
+}
+
+static inline void fuzz_remove_folder(void)
+{
+    (void)nftw(fuzz_folder_path, fuzz_remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A folder of this process, created on the first call and removed when it exits. */
 static inline const char *fuzz_folder(void)
 {
-    static char path[64];
+    char *path = fuzz_folder_path;
     if (path[0]) return path;
-    snprintf(path, sizeof path, "/dev/shm/anytime-fuzz-XXXXXX");
+    snprintf(path, sizeof fuzz_folder_path, "/dev/shm/anytime-fuzz-XXXXXX");
     if (!mkdtemp(path)) {
-        snprintf(path, sizeof path, "/tmp/anytime-fuzz-XXXXXX");
+        snprintf(path, sizeof fuzz_folder_path, "/tmp/anytime-fuzz-XXXXXX");
         char *made = mkdtemp(path);
         assert(made);
     }
+    atexit(fuzz_remove_folder);
     return path;
 }
 

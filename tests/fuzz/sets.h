@@ -9,6 +9,8 @@
 #include "data/formats/format.h"
 #include "memory.h"
 
+enum { UNPACKED_MAX = 1 << 20 }; /* more only takes time */
+
 /* An accepted set must be valid and match itself. */
 static inline void check_set(const at_format *format, const char *path, at_dataset *set)
 {
@@ -34,6 +36,7 @@ static inline void check_file(const at_format *format, const uint8_t *data, size
     at_dataset *set = calloc(1, sizeof *set);
     int         fd = memfd_create("input", 0);
     assert(set && fd >= 0);
+    at_source_limit(UNPACKED_MAX);
     assert(write(fd, data, size) == (ssize_t)size);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     (void)at_format_claims(format, path);

@@ -1,5 +1,6 @@
 #include "data/files/lines.h"
 
+#include "base/buffer.h"
 #include "base/machine.h"
 
 #include <assert.h>
@@ -11,9 +12,9 @@
 
 enum {
     CHUNKS_MAX = 16,
-    CHUNK_SIZE = 4 << 20,      /* large enough to be worth a thread, small enough for a cache */
-    CHUNK_SIZE_MIN = 64 << 10, /* below this a thread does not pay off */
-    LINE_SIZE_MAX = 1 << 28,   /* LIMIT: a whole line is held in memory */
+    CHUNK_SIZE = AT_BUFFER(4 << 20, 256), /* worth a thread, and small enough for a cache */
+    CHUNK_SIZE_MIN = 64 << 10,            /* below this a thread does not pay off */
+    LINE_SIZE_MAX = 1 << 28,              /* LIMIT: a whole line is held in memory */
 };
 
 bool at_parse_fail(at_parse_error *error, const char *at, const char *hint, const char *format, ...)

@@ -1,5 +1,6 @@
 #include "data/files/source.h"
 
+#include "base/buffer.h"
 #include "data/files/folder.h"
 #include "data/files/sniff.h"
 #include "data/files/unpack.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER_SIZE = 1 << 17 };
+enum { BUFFER_SIZE = AT_BUFFER(1 << 17, 512) };
 
 struct at_source {
     FILE              *file;

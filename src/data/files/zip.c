@@ -3,6 +3,7 @@
  * of all ones means that the actual number is in a zip64 record. */
 #include "data/files/zip.h"
 
+#include "base/buffer.h"
 #include "data/files/folder.h"
 #include "data/files/source.h"
 
@@ -24,7 +25,7 @@ enum {
     EXTRA_ZIP64 = 1,
     STORED = 0,
     DEFLATED = 8,
-    BUFFER_SIZE = 1 << 16,
+    BUFFER_SIZE = AT_BUFFER(1 << 16, 128),
     DEFLATE_EXPANSION_MAX = 1032, /* 258 bytes from two bits */
 };
 

@@ -8,9 +8,10 @@
 
 #include <stdbool.h>
 
+#include "base/buffer.h"
 #include "data/files/source.h"
 
-enum { AT_CSV_COLUMNS_MAX = 1 << 16, AT_CSV_BUFFER_SIZE = 1 << 17 };
+enum { AT_CSV_COLUMNS_MAX = 1 << 16, AT_CSV_BUFFER_SIZE = AT_BUFFER(1 << 17, 64) };
 
 /* Reads row by row; the fields of a row are valid until the next one is read. */
 typedef struct at_csv {

@@ -1,11 +1,13 @@
 #include "data/formats/csv_cells.h"
 
+#include "base/buffer.h"
+
 #include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { BLOCK_SIZE = 2 << 20, WORDS = BLOCK_SIZE / 4 - 8 };
+enum { BLOCK_SIZE = AT_BUFFER(2 << 20, 1 << 15), WORDS = BLOCK_SIZE / 4 - 8 };
 
 typedef struct at_csv_block block;
 

@@ -117,8 +117,8 @@ at_err at_store_reserve_sparse(at_dataset *set, uint64_t count, uint64_t numbers
 const char *at_store_name(const at_dataset *set, uint64_t index)
 {
     assert(index < (uint64_t)set->classes + set->features);
+    if (!set->names) return NULL;
     const char *name = set->names, *end = set->names + set->names_size;
-    if (!name) return NULL;
     for (; index > 0 && name < end; index--) name += strlen(name) + 1;
     return name < end ? name : NULL;
 }

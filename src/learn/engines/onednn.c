@@ -235,12 +235,19 @@ static void reorder(at_conv *conv, float *reordered, const float *w)
     run_task(&conv->reorder, (void *[]){(void *)w, reordered});
 }
 
+/* The scratch memory behind `size` bytes; NULL, which is what a convolution gets that needs none,
+ * stays NULL. */
+static void *after(void *scratch_bytes, size_t size)
+{
+    return size ? (char *)scratch_bytes + size : scratch_bytes;
+}
+
 static void forward(at_conv *conv, float *y, const float *x, const float *w, const float *b,
                     void *scratch_bytes)
 {
     float *filled = scratch_bytes;
     size_t size = bias_size(conv);
-    void  *rest = (char *)scratch_bytes + size;
+    void  *rest = after(scratch_bytes, size);
     assert(conv->spec.bias == (b != NULL));
     if (size) {
         memset(filled, 0, size);
@@ -294,8 +301,8 @@ static void weight(at_conv *conv, float *dw, float *db, const float *dy, const f
 {
     size_t size = bias_size(conv);
     float *bias = size ? scratch_bytes : db;
-    float *padded = (float *)((char *)scratch_bytes + size);
-    void  *rest = (char *)padded + padded_size(conv);
+    float *padded = after(scratch_bytes, size);
+    void  *rest = after(padded, padded_size(conv));
     assert(conv->spec.bias == (db != NULL));
     if (conv->padded.channels) add_padding(conv, padded, x);
     const float *from = conv->padded.channels ? padded : x;

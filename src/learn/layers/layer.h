@@ -77,6 +77,7 @@ typedef struct at_layer_kind {
     bool gives_blocks; /* its output is in the net's blocks (neither: as its input) */
     bool has_other;    /* reads a second input of the same shape as the first; its backward only
                         * masks dy, which the model then passes on to both inputs */
+    bool samples_only; /* has no gradient: no layer before it may have parameters */
     bool in_place;     /* y may be x, and dx may be dy; backward never reads x */
     bool needs_y;      /* backward reads y, so no later layer may overwrite it */
     bool adds_dx;      /* backward can add to dx */

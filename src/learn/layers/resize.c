@@ -80,7 +80,7 @@ static void forward(const at_layer *layer, const at_layer_pass *pass)
     }
 }
 
-/* No layer before it is trained. */
+/* No layer before it is trained, see samples_only. */
 static void backward(const at_layer *layer, const at_layer_pass *pass)
 {
     assert(!layer->wants_dx);
@@ -91,6 +91,7 @@ const at_layer_kind at_layer_resize = {
     .name = "resize",
     .takes_plain = true,
     .gives_plain = true,
+    .samples_only = true,
     .shape = shape,
     .forward = forward,
     .backward = backward,

@@ -29,7 +29,7 @@ static void forward(const at_layer *layer, const at_layer_pass *pass)
         for (size_t c = 0; c < copies; c++, y += in) memcpy(y, pass->x + n * in, in * sizeof *y);
 }
 
-/* No layer before it is trained. */
+/* No layer before it is trained, see samples_only. */
 static void backward(const at_layer *layer, const at_layer_pass *pass)
 {
     assert(!layer->wants_dx);
@@ -40,6 +40,7 @@ const at_layer_kind at_layer_rgb = {
     .name = "rgb",
     .takes_plain = true,
     .gives_plain = true,
+    .samples_only = true,
     .shape = shape,
     .forward = forward,
     .backward = backward,

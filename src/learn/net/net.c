@@ -190,6 +190,9 @@ static at_err set_up(at_net *net, at_layer *layer, at_fail *fail)
     AT_TRY(check_width(layer, fail));
     layer->number = number_of(net, layer->kind);
     layer->wants_dx = trains(net, spec->from);
+    if (layer->wants_dx && layer->kind->samples_only)
+        return at_fail_set(fail, AT_ERR_USAGE, "write it before the first layer with parameters",
+                           "it converts samples, but a layer before it has parameters");
     layer->kernels = pick_kernels(net, layer);
     layer->elementwise = at_kernels_elementwise(net->engine);
     AT_TRY(choose_layout(net, layer, fail));

@@ -166,7 +166,8 @@ static const char *refuse(const machine *m, const at_record *record)
     bool            is_start = event->kind == AT_EV_START;
     assert(m->events >= 1);
     if (is_start != (m->events == 1)) return "START must be the first event, and only the first";
-    if (record->at > time_max || record->at != event->now - m->started) return "invalid time";
+    if (event->now < 0 || record->at > time_max || record->at != event->now - m->started)
+        return "invalid time";
     const char *why = refuse_event(m->hub, event);
     if (!why && record->version != m->hub->version) why = "the hub is at another version";
     return why;

@@ -155,8 +155,9 @@ typedef struct at_size_rule {
     size_t (*state_size)(const struct at_plan *plan);
     /* To be increased when the layout of the state changes: checkpoints store it. */
     uint32_t state_version;
-    /* True when the values of this state, read from a file, are in range and consistent. */
-    bool (*valid)(const void *state, const struct at_plan *plan, uint64_t samples_used);
+    /* True when the values of this state, read from a file, are in range and consistent with the
+     * run so far; no step was closed just now. */
+    bool (*valid)(const void *state, const struct at_plan *plan, const at_progress *so_far);
     /* Called for every report that arrives. Optional. */
     void (*observe)(void *state, const struct at_plan *plan, at_node worker, const at_work *work);
     /* Sets the shares (index 0 .. workers-1) at the start and after each closed step. */
@@ -262,8 +263,9 @@ typedef struct at_size_epoch_mean {
 bool at_size_epoch_add(at_size_epoch *epoch, const struct at_plan *plan,
                        const at_progress *progress, at_size_epoch_mean *mean);
 
-/* True when the values, read from a file, are in range. */
-bool at_size_epoch_valid(const at_size_epoch *epoch);
+/* True when the values, read from a file, are in range, and the epoch does not begin later than
+ * now. */
+bool at_size_epoch_valid(const at_size_epoch *epoch, const at_progress *so_far);
 
 /* True for a batch within the plan's limits, and for 0: not decided yet. */
 bool at_size_batch_valid(const struct at_plan *plan, uint32_t batch);
@@ -271,7 +273,7 @@ bool at_size_batch_valid(const struct at_plan *plan, uint32_t batch);
 /* ---- size rule `auto` (size_auto.c), see at_size_rule --------------------------------------- */
 
 size_t at_size_auto_state(const struct at_plan *plan); /* state_size */
-bool   at_size_auto_valid(const void *state, const struct at_plan *plan, uint64_t samples_used);
+bool   at_size_auto_valid(const void *state, const struct at_plan *plan, const at_progress *so_far);
 void   at_size_auto_observe(void *state, const struct at_plan *plan, at_node worker,
                             const at_work *work);
 void   at_size_auto_decide(void *state, const struct at_plan *plan, at_share *shares,
@@ -281,24 +283,24 @@ void   at_size_auto_decide(void *state, const struct at_plan *plan, at_share *sh
 
 at_err at_size_speed_settle(struct at_plan *plan, at_fail *fail); /* rule.settle */
 size_t at_size_speed_state(const struct at_plan *plan);           /* state_size */
-bool   at_size_speed_valid(const void *state, const struct at_plan *plan, uint64_t samples_used);
-void   at_size_speed_observe(void *state, const struct at_plan *plan, at_node worker,
-                             const at_work *work);
-void   at_size_speed_decide(void *state, const struct at_plan *plan, at_share *shares,
-                            const at_progress *progress);
+bool at_size_speed_valid(const void *state, const struct at_plan *plan, const at_progress *so_far);
+void at_size_speed_observe(void *state, const struct at_plan *plan, at_node worker,
+                           const at_work *work);
+void at_size_speed_decide(void *state, const struct at_plan *plan, at_share *shares,
+                          const at_progress *progress);
 
 /* ---- size rules `stall` and `loss-target` (size_epochs.c), see at_size_rule ------------------ */
 
 at_err at_size_stall_settle(struct at_plan *plan, at_fail *fail); /* rule.settle */
 size_t at_size_stall_state(const struct at_plan *plan);           /* state_size */
-bool   at_size_stall_valid(const void *state, const struct at_plan *plan, uint64_t samples_used);
-void   at_size_stall_decide(void *state, const struct at_plan *plan, at_share *shares,
-                            const at_progress *progress);
+bool at_size_stall_valid(const void *state, const struct at_plan *plan, const at_progress *so_far);
+void at_size_stall_decide(void *state, const struct at_plan *plan, at_share *shares,
+                          const at_progress *progress);
 
 at_err at_size_target_settle(struct at_plan *plan, at_fail *fail); /* rule.settle */
 size_t at_size_target_state(const struct at_plan *plan);           /* state_size */
-bool   at_size_target_valid(const void *state, const struct at_plan *plan, uint64_t samples_used);
-void   at_size_target_decide(void *state, const struct at_plan *plan, at_share *shares,
-                             const at_progress *progress);
+bool at_size_target_valid(const void *state, const struct at_plan *plan, const at_progress *so_far);
+void at_size_target_decide(void *state, const struct at_plan *plan, at_share *shares,
+                           const at_progress *progress);
 
 #endif

@@ -189,10 +189,11 @@ bool at_size_epoch_add(at_size_epoch *epoch, const at_plan *plan, const at_progr
     return true;
 }
 
-bool at_size_epoch_valid(const at_size_epoch *epoch)
+bool at_size_epoch_valid(const at_size_epoch *epoch, const at_progress *so_far)
 {
-    return isfinite(epoch->loss_sum) && isfinite(epoch->samples) && epoch->samples >= 0 &&
-           epoch->began >= 0;
+    return isfinite(epoch->loss_sum) && isfinite(epoch->samples) &&
+           (epoch->samples == 0 || epoch->samples >= 1) && epoch->began >= 0 &&
+           epoch->began <= so_far->elapsed;
 }
 
 /* ---- static --------------------------------------------------------------------------------- */
@@ -273,12 +274,11 @@ static size_t loss_state_size(const at_plan *plan)
     return sizeof(loss_state);
 }
 
-static bool loss_valid(const void *state, const at_plan *plan, uint64_t samples_used)
+static bool loss_valid(const void *state, const at_plan *plan, const at_progress *so_far)
 {
-    (void)samples_used;
     const loss_state *s = state;
-    return at_size_epoch_valid(&s->epoch) && isfinite(s->loss_before) && isfinite(s->time_before) &&
-           s->batch > 0 && at_size_batch_valid(plan, s->batch);
+    return at_size_epoch_valid(&s->epoch, so_far) && isfinite(s->loss_before) &&
+           isfinite(s->time_before) && s->batch > 0 && at_size_batch_valid(plan, s->batch);
 }
 
 static double loss_score(const loss_state *s, const at_size_epoch_mean *mean)
@@ -341,9 +341,9 @@ static size_t noise_state_size(const at_plan *plan)
     return sizeof(noise_state);
 }
 
-static bool noise_valid(const void *state, const at_plan *plan, uint64_t samples_used)
+static bool noise_valid(const void *state, const at_plan *plan, const at_progress *so_far)
 {
-    (void)samples_used;
+    (void)so_far;
     const noise_state *s = state;
     return isfinite(s->noise) && isfinite(s->signal) && s->batch > 0 &&
            at_size_batch_valid(plan, s->batch);
@@ -424,12 +424,12 @@ static size_t probe_state_size(const at_plan *plan)
     return sizeof(probe_state);
 }
 
-static bool probe_valid(const void *state, const at_plan *plan, uint64_t samples_used)
+static bool probe_valid(const void *state, const at_plan *plan, const at_progress *so_far)
 {
     const probe_state *s = state;
-    return s->probed <= PROBES && s->began >= 0 && isfinite(s->best_time_ns) &&
-           s->used <= samples_used && (s->best_batch > 0) == (s->probed > 0) &&
-           at_size_batch_valid(plan, s->best_batch);
+    return s->probed <= PROBES && s->began >= 0 && s->began <= so_far->elapsed &&
+           isfinite(s->best_time_ns) && s->used <= so_far->samples_used &&
+           (s->best_batch > 0) == (s->probed > 0) && at_size_batch_valid(plan, s->best_batch);
 }
 
 /* The batch of a probe; 0 after the last one. */

@@ -50,15 +50,15 @@ size_t at_size_auto_state(const at_plan *plan)
     return sizeof(auto_state);
 }
 
-bool at_size_auto_valid(const void *state, const at_plan *plan, uint64_t samples_used)
+bool at_size_auto_valid(const void *state, const at_plan *plan, const at_progress *so_far)
 {
     (void)plan;
-    (void)samples_used;
+    (void)so_far;
     const auto_state *s = state;
     bool              valid = s->count <= ROUNDS_MAX && s->next < ROUNDS_MAX && isfinite(s->owed);
     for (uint32_t i = 0; valid && i < s->count; i++)
         valid = s->round[i].sleep_ns >= 0 && s->round[i].sleep_ns < LONG_TIME &&
-                s->round[i].sample_ns >= 0 && s->round[i].sample_ns < LONG_TIME;
+                s->round[i].sample_ns > 0 && s->round[i].sample_ns < LONG_TIME;
     return valid;
 }
 

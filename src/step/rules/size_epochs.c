@@ -50,11 +50,10 @@ size_t at_size_stall_state(const at_plan *plan)
     return sizeof(stall_state) + stall_epochs(plan) * sizeof(double);
 }
 
-bool at_size_stall_valid(const void *state, const at_plan *plan, uint64_t samples_used)
+bool at_size_stall_valid(const void *state, const at_plan *plan, const at_progress *so_far)
 {
-    (void)samples_used;
     const stall_state *s = state;
-    bool               valid = at_size_epoch_valid(&s->epoch) && s->batch > 0 &&
+    bool               valid = at_size_epoch_valid(&s->epoch, so_far) && s->batch > 0 &&
                  at_size_batch_valid(plan, s->batch) && s->known <= stall_epochs(plan) &&
                  s->next < stall_epochs(plan);
     for (uint32_t i = 0; valid && i < stall_epochs(plan); i++) valid = isfinite(s->loss[i]);
@@ -121,11 +120,11 @@ size_t at_size_target_state(const at_plan *plan)
     return sizeof(target_state);
 }
 
-bool at_size_target_valid(const void *state, const at_plan *plan, uint64_t samples_used)
+bool at_size_target_valid(const void *state, const at_plan *plan, const at_progress *so_far)
 {
-    (void)samples_used;
     const target_state *s = state;
-    return at_size_epoch_valid(&s->epoch) && s->batch > 0 && at_size_batch_valid(plan, s->batch);
+    return at_size_epoch_valid(&s->epoch, so_far) && s->batch > 0 &&
+           at_size_batch_valid(plan, s->batch);
 }
 
 void at_size_target_decide(void *state, const at_plan *plan, at_share *shares,

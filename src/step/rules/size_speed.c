@@ -60,6 +60,9 @@ size_t at_size_speed_state(const at_plan *plan)
     return sizeof(speed_state) + plan->workers_max * sizeof(worker_speed);
 }
 
+/* No run has more samples or nanoseconds; sums of speeds stay finite. */
+static const double MUCH = 1e18;
+
 /* A byte read from a file may hold any value. */
 static bool is_flag(const bool *flag)
 {
@@ -68,16 +71,16 @@ static bool is_flag(const bool *flag)
     return byte <= 1;
 }
 
-bool at_size_speed_valid(const void *state, const at_plan *plan, uint64_t samples_used)
+bool at_size_speed_valid(const void *state, const at_plan *plan, const at_progress *so_far)
 {
-    (void)samples_used;
+    (void)so_far;
     const speed_state *s = state;
     for (uint32_t i = 0; i < plan->workers_max; i++) {
         const worker_speed *w = &s->worker[i];
-        bool                valid = w->samples >= 0 && isfinite(w->samples) && w->time_ns >= 0 &&
-                     isfinite(w->time_ns) && w->speed >= 0 && isfinite(w->speed) &&
-                     isfinite(w->ideal) && at_size_batch_valid(plan, w->share) &&
-                     is_flag(&w->present) && is_flag(&w->fixed);
+        bool valid = w->samples >= 0 && w->samples < MUCH && w->time_ns >= 0 && w->time_ns < MUCH &&
+                     w->speed >= 0 && w->speed < MUCH && isfinite(w->ideal) &&
+                     at_size_batch_valid(plan, w->share) && is_flag(&w->present) &&
+                     is_flag(&w->fixed);
         if (!valid) return false;
     }
     return true;

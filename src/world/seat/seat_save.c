@@ -31,7 +31,7 @@ bool at_seat_vectors(void *self, at_saver_input *input)
     }
     assert(seats->kept_count >= first);
     if (seats->spec.at_workers) input->params = at_seat_hub_params(seats);
-    input->extra = seats->kept + first;
+    input->extra = first ? seats->kept + first : seats->kept;
     input->extras = seats->kept_count - first;
     return true;
 }

@@ -406,9 +406,9 @@ static void inject(at_sim *sim, const at_fault *fault)
 
 static at_ns next_fault(const at_sim *sim)
 {
-    const at_fault *end = sim->context->faults + sim->context->fault_count;
-    assert(sim->fault <= end);
-    return sim->fault < end ? sim->fault->at : AT_NEVER;
+    assert(sim->faults_done <= sim->context->fault_count);
+    return sim->faults_done < sim->context->fault_count ? sim->context->faults[sim->faults_done].at
+                                                        : AT_NEVER;
 }
 
 static void prefetch(const void *begin, size_t size)
@@ -458,7 +458,7 @@ static void loop(at_sim *sim)
         if (at_signals_save()) sim->host.timer[AT_TIMER_SAVE] = sim->now;
         if (sim->host.finished) break;
         if (fault == first)
-            inject(sim, sim->fault++);
+            inject(sim, &sim->context->faults[sim->faults_done++]);
         else if (heap == first) {
             at_heap_item due = at_heap_take(&sim->heap);
             look_ahead(sim);
@@ -531,14 +531,13 @@ static void describe(void *self, at_snapshot *snapshot)
 
 static void resume(at_sim *sim, const at_snapshot *snapshot)
 {
-    const at_fault *end = sim->context->faults + sim->context->fault_count;
     assert(sim->host.hub->resumed);
     assert(sim->heap.count == 0);
     sim->now = snapshot->clock;
     sim->net.in_free = sim->now + snapshot->in_busy;
     sim->net.out_free = sim->now + snapshot->out_busy;
     sim->net.messages = snapshot->messages;
-    while (sim->fault < end && sim->fault->at < sim->now) sim->fault++;
+    while (next_fault(sim) < sim->now) sim->faults_done++;
     for (uint32_t i = 0; i < sim->context->plan->workers_max; i++) {
         sim->worker[i].drawn = at_resume_drawn(&sim->host, i + 1);
         if (i < snapshot->workers)
@@ -595,7 +594,6 @@ static at_err prepare(at_sim *sim, at_fail *fail)
     assert(context->plan->workers_max >= 1);
     AT_TRY(at_sim_net_init(&sim->net, context, fail));
     AT_TRY(prepare_packing(sim, fail));
-    sim->fault = context->faults;
     sim->worker = new_workers(context->plan->workers_max);
     sim->w = aligned_alloc(64, (floats * sizeof(float) + 127) / 64 * 64);
     if (!sim->worker || !sim->w)

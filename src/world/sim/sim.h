@@ -70,9 +70,9 @@ typedef struct at_sim {
     size_t                  stride;   /* .. of this many floats each */
     at_ns                   averaged; /* .. and when averaging them is over */
     at_ns                   now;
-    at_bell                 bell;     /* for signals only */
-    const at_fault         *fault;    /* the next one */
-    bool                    cast_due; /* the current event has produced a new version */
+    at_bell                 bell;        /* for signals only */
+    size_t                  faults_done; /* of context->faults */
+    bool                    cast_due;    /* the current event has produced a new version */
     at_err                  err;
     at_fail                *fail;
 } at_sim;

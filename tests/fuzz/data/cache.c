@@ -39,16 +39,16 @@ static void use(const at_dataset *set)
 /* The input as a file: header with the right checksum, zeros up to a page boundary, memory. */
 static int file_of(const uint8_t *data, size_t size, size_t head)
 {
-    unsigned char page[AT_CACHE_PAGE] = {0};
+    unsigned char header[HEADER_MAX];
     uint64_t      header_size = head;
     int           fd = memfd_create("entry", MFD_CLOEXEC);
     assert(fd >= 0);
-    memcpy(page, data, head);
-    memcpy(page + START - 8, &header_size, sizeof header_size);
-    at_file_digest_bytes(page, head - DIGEST, page + head - DIGEST);
-    ssize_t done = write(fd, page, sizeof page);
-    if (size > head) done += write(fd, data + head, size - head);
-    assert(done == (ssize_t)(sizeof page + size - head));
+    memcpy(header, data, head);
+    memcpy(header + START - 8, &header_size, sizeof header_size);
+    at_file_digest_bytes(header, head - DIGEST, header + head - DIGEST);
+    ssize_t done = write(fd, header, head);
+    done += pwrite(fd, data + head, size - head, AT_CACHE_PAGE);
+    assert(done == (ssize_t)size);
     return fd;
 }
 

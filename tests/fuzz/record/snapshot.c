@@ -1,5 +1,6 @@
 /* Fuzz target: any text as the state in a checkpoint. A hub must be able to continue from every
- * snapshot that is accepted as valid. The first byte selects the strategy. */
+ * snapshot that is accepted as valid. The first byte selects the strategy. States of rules may be
+ * shorter than they are: zeros are added, because a fuzzer would not keep their length. */
 #include "record/log/snapshot_json.h"
 
 #include <assert.h>
@@ -38,16 +39,36 @@ static void continue_run(at_hub *hub, at_out *out)
                 .work = {
                     .samples = 8, .version = hub->version, .loss_sum = 8, .compute_ns = AT_MS(5)}};
             step(hub, report, out);
-            if (hub->applying) step(hub, (at_event){.kind = AT_EV_APPLIED, .now = now}, out);
+            at_event applied = {.kind = AT_EV_APPLIED, .now = now};
+            applied.as.applied.norm2_step = 1;
+            applied.as.applied.norm2_piece = 2;
+            if (hub->applying) step(hub, applied, out);
         }
     if (!hub->finished) step(hub, (at_event){.kind = AT_EV_STOP, .now = now}, out);
+}
+
+/* Adds zeros to the bytes of a state. */
+static void pad(json_t *state, size_t size)
+{
+    const json_t *bytes = json_object_get(state, "bytes");
+    size_t        digits = json_string_length(bytes);
+    if (!json_is_string(bytes) || digits >= 2 * size) return;
+    char *text = malloc(2 * size);
+    assert(text);
+    memcpy(text, json_string_value(bytes), digits);
+    memset(text + digits, '0', 2 * size - digits);
+    json_object_set_new(state, "bytes", json_stringn_nocheck(text, 2 * size));
+    free(text);
 }
 
 static void try_snapshot(const json_t *state, const at_plan *plan)
 {
     at_snapshot *snapshot;
     at_fail      fail = {0};
-    if (at_snapshot_read(json_object_get(state, "image"), &snapshot, &fail)) {
+    json_t      *image = json_object_get(state, "image");
+    pad(json_object_get(image, "size_state"), at_size_state_bytes(plan));
+    pad(json_object_get(image, "gather_state"), at_gather_state_bytes(plan));
+    if (at_snapshot_read(image, &snapshot, &fail)) {
         assert(!snapshot && fail.text[0]);
         return;
     }
@@ -81,7 +102,9 @@ static void try_tally(const json_t *state, const at_plan *plan)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const strategies[] = {"amb", "dbs", "loss", "noise", "probe", "ssp", "grow"};
+    static const char *const strategies[] = {"amb",         "dbs",    "loss",   "noise",
+                                             "probe",       "ssp",    "grow",   "stall",
+                                             "loss-target", "quorum", "adasync"};
     if (size < 1) return 0;
     at_plan_options options = {.strategy =
                                    strategies[data[0] % (sizeof strategies / sizeof *strategies)],

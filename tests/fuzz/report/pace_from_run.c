@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "../folder.h"
+#include "../event_log.h"
 #include "record/log/eventlog.h"
 #include "record/runinfo.h"
 
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     at_run_pace pace;
     at_fail     fail = {0};
-    if (!is_small(fuzz_file("events.bin", data, size, NULL, 0))) return 0;
+    if (!is_small(fuzz_log(data, size))) return 0;
     at_err err = at_run_pace_read(fuzz_folder(), &pace, &fail);
     assert(!err == !fail.text[0]);
     if (err) return 0;

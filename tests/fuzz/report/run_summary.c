@@ -2,18 +2,11 @@
  * a resumed run. */
 #include "report/summary/run_summary.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
+#include "../event_log.h"
 #include "record/log/eventlog.h"
 #include "record/runinfo.h"
 
 enum { WORKERS_MAX = 64 }; /* more workers only cost memory */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint64_t check_json(at_run_summary *summary, uint64_t since)
 {
@@ -27,6 +20,9 @@ static uint64_t check_json(at_run_summary *summary, uint64_t since)
     return serial;
 }
 
+/* Large summaries only take time. */
+static const at_run_summary_options small = {.points = 16, .cells = 1024, .lines = 16};
+
 static void add_log(const char *path, at_run_summary **summary)
 {
     at_eventlog     *log = NULL;
@@ -36,7 +32,7 @@ static void add_log(const char *path, at_run_summary **summary)
     const char *info = at_eventlog_info(log);
     bool        fits = at_run_info_workers(info) <= WORKERS_MAX;
     if (fits && !*summary)
-        fits = !at_run_summary_new(info, &(at_run_summary_options){.points = 16}, summary, &fail);
+        fits = !at_run_summary_new(info, &small, summary, &fail);
     else if (fits)
         fits = at_run_summary_resume(*summary, info);
     uint64_t serial = 0, count = 0;
@@ -51,15 +47,10 @@ static void add_log(const char *path, at_run_summary **summary)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char            path[64];
     at_run_summary *summary = NULL;
-    int             fd = memfd_create("input", 0);
-    assert(fd >= 0);
-    assert(write(fd, data, size) == (ssize_t)size);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const char     *path = fuzz_log(data, size);
     add_log(path, &summary);
     if (summary) add_log(path, &summary);
     at_run_summary_free(summary);
-    close(fd);
     return 0;
 }

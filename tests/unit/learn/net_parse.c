@@ -273,6 +273,10 @@ static const struct invalid {
     const char *error, *hint; /* parts of the messages */
 } invalid[] = {
     {"cnv 3x3x4\n", "my.net line 1: unknown layer 'cnv'", "did you mean conv"},
+    {"conv 1x1x1\nresize 9\ndense classes\n", "line 2: resize: it converts samples",
+     "before the first layer"},
+    {"conv 1x1x1\nrgb\ndense classes\n", "line 2: rgb: it converts samples",
+     "before the first layer"},
     {"\n#\nconv 3x3x4 strid=2\n", "line 3: unknown option of conv 'strid'", "mean stride"},
     {"relu bias=no", "relu takes no options", ""},
     {"conv", "conv needs a size", "5x5x32"},

@@ -498,6 +498,11 @@ static void impossible_events_are_refused(void **state)
     while (s.facts[0].record.kind == AT_REC_ACTION) remove_fact(&s, 0);
     assert_found(replay(&s), 1, "JOINED worker 1", "START must be the first event");
     end(&s);
+
+    record_fmb(&s);
+    s.facts[0].event.now = -1;
+    assert_found(replay(&s), 1, "START", "invalid time");
+    end(&s);
 }
 
 /* ---- random damage ------------------------------------------------------------------------- */

@@ -83,10 +83,10 @@ static void compute_at(double a, double b, double c, double d)
 {
     const double speed[WORKERS] = {a, b, c, d};
     for (at_node i = 0; i < WORKERS; i++) {
+        if (f_.member[i].state == AT_MEMBER_AWAY) continue;
         at_work work = {.samples = f_.share[i].samples};
         work.compute_ns = (at_ns)(1e6 * work.samples / speed[i]);
-        if (f_.member[i].state != AT_MEMBER_AWAY)
-            f_.plan.size->observe(f_.state, &f_.plan, i + 1, &work);
+        f_.plan.size->observe(f_.state, &f_.plan, i + 1, &work);
     }
     step_to(400, 0, 0);
 }
