@@ -11,7 +11,10 @@ static int open_posix(const char *path, int flags, mode_t mode)
 
 static FILE *stream_posix(const char *path)
 {
-    return fopen(path, "rbe");
+    int   fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not wait for a pipe */
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "rb");
+    if (!file && fd >= 0) close(fd);
+    return file;
 }
 
 static void list_posix(const char *folder, at_disk_visitor *visit, void *self)

@@ -32,7 +32,7 @@ typedef struct at_disk_ops {
     int (*rename)(const char *from, const char *to);
     int (*unlink)(const char *path);
     int (*mkdir)(const char *path, mode_t mode);
-    FILE *(*stream)(const char *path); /* fopen, for reading */
+    FILE *(*stream)(const char *path); /* fopen, for reading; does not wait for a pipe */
     /* Visits the names in a folder, in any order; a folder that cannot be read has none. */
     void (*list)(const char *folder, at_disk_visitor *visit, void *self);
 } at_disk_ops;

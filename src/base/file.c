@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <openssl/evp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,13 +42,21 @@ static at_err no_memory(const char *path, at_fail *fail)
     return at_fail_memory_for(fail, "to hold %s", path);
 }
 
-/* read() that retries after a signal. */
+/* Whether read() is to be repeated: after a signal, and when somebody has written to the pipe. */
+static bool is_to_repeat(int fd)
+{
+    if (errno == EINTR) return true;
+    if (errno != EAGAIN) return false;
+    struct pollfd more = {.fd = fd, .events = POLLIN};
+    return poll(&more, 1, -1) >= 0 || errno == EINTR;
+}
+
 static ssize_t read_some(int fd, unsigned char *bytes, size_t size)
 {
     assert(size > 0); /* 0 would look like the end of the file */
     ssize_t got;
     do got = at_disk->read(fd, bytes, size);
-    while (got < 0 && errno == EINTR);
+    while (got < 0 && is_to_repeat(fd));
     return got;
 }
 
@@ -88,14 +97,18 @@ static at_err read_all(int fd, const char *path, size_t size_max, unsigned char 
             return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s: larger than the %zu bytes allowed",
                                path, size_max);
     }
+    if (*size == 0 && S_ISFIFO(info.st_mode))
+        return at_fail_set(fail, AT_ERR_IO, "name a file", "%s: a pipe that nobody writes to",
+                           path);
     (*bytes)[*size] = '\0';
     return AT_OK;
 }
 
+/* Without waiting for somebody who writes to a pipe. */
 static at_err open_to_read(const char *path, int *fd, at_fail *fail)
 {
     assert(path);
-    *fd = at_disk->open(path, O_RDONLY | O_CLOEXEC, 0);
+    *fd = at_disk->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (*fd >= 0) return AT_OK;
     if (errno == ENOENT || errno == ENOTDIR)
         return at_fail_set(fail, AT_ERR_MISSING, "check the spelling of the path",

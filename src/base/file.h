@@ -10,7 +10,8 @@
 #include "base/err.h"
 
 /* Reads a whole file of at most size_max bytes into new memory (*bytes, freed by the caller, with
- * one zero byte appended). AT_ERR_MISSING when the file does not exist. */
+ * one zero byte appended). AT_ERR_MISSING when the file does not exist. A pipe is read to its end;
+ * one that nobody writes to is refused (AT_ERR_IO), not waited for. */
 at_err at_file_read(const char *path, size_t size_max, unsigned char **bytes, size_t *size,
                     at_fail *fail);
 

@@ -25,13 +25,16 @@ static void pass_on(int number)
     errno = before;
 }
 
+/* An ignored SIGHUP stays ignored: that is what `nohup` is for. */
 static void set_handlers(void (*handler)(int), sigset_t *all)
 {
-    struct sigaction action = {.sa_handler = handler};
+    struct sigaction action = {.sa_handler = handler}, before;
     sigemptyset(all);
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < PASSED_ON; i++) {
-        sigaction(passed_on[i], &action, NULL);
+        sigaction(passed_on[i], NULL, &before);
+        bool keeps = passed_on[i] == SIGHUP && before.sa_handler == SIG_IGN;
+        if (!keeps) sigaction(passed_on[i], &action, NULL);
         sigaddset(all, passed_on[i]);
     }
 }

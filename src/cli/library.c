@@ -147,8 +147,8 @@ static const at_launcher *find_ranks(const at_parsed *parsed, at_launcher *launc
 }
 
 /* A worker leaves signals to the hub, and gets its own handling of them back. */
-enum { SIGNALS = 4 };
-static const int signals[SIGNALS] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+enum { SIGNALS = 5 };
+static const int signals[SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
 static void swap_signals(struct sigaction before[SIGNALS], bool restores)
 {

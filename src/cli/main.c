@@ -219,6 +219,7 @@ int main(int argc, char **argv)
     occupy_standard_streams();
     at_machine_flush_denormals();
     signal(SIGPIPE, SIG_IGN);                         /* check_output detects a lost reader */
+    signal(SIGXFSZ, SIG_IGN);                         /* `ulimit -f`: an error of write, no death */
     if (launcher.rank > 0 && !parallel) return AT_OK; /* other verbs run on rank 0 only */
     at_err err = check_output(dispatch(argc, argv, &all_ranks, &fail), &fail);
     if (launcher.rank == 0 || !all_ranks) print_error(&fail);

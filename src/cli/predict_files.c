@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "data/formats/image.h"
 
 enum { MAGIC_SIZE = 16 };
@@ -39,7 +40,7 @@ static at_err is_picture(const char *path, bool *picture, at_fail *fail)
     unsigned char bytes[MAGIC_SIZE];
     *picture = is_folder(path);
     if (*picture) return AT_OK;
-    FILE *file = fopen(path, "rb");
+    FILE *file = at_disk->stream(path);
     if (!file)
         return at_fail_set(fail, AT_ERR_MISSING, NULL, "cannot read %s: %s", path, strerror(errno));
     size_t got = fread(bytes, 1, sizeof bytes, file);

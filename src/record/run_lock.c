@@ -142,7 +142,7 @@ bool at_run_lock_is_held(const char *folder)
 {
     char *path;
     if (asprintf(&path, "%s/run.lock", folder) < 0) return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     free(path);
     if (fd < 0) return false;
     bool is_held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;

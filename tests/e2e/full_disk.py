@@ -65,6 +65,17 @@ class FullDisk(support.TestCase):
         self.assertTrue((run / "result.json").exists())
         self.assertGreater((run / "events.bin").stat().st_size, 0)
 
+    def test_other_verbs_do_not_die_either(self):
+        run = self.train(*support.SMALL, "--workers", 2, "--steps", 50)
+        for verb in ("report", "predict"):
+            with self.subTest(verb), open(self.folder / "out", "wb") as out:
+                command = ["prlimit", "--fsize=1000", support.ANYTIME, verb, run.folder]
+                done = subprocess.run(command, cwd=self.folder, stdin=subprocess.DEVNULL,
+                                      stdout=out, stderr=subprocess.PIPE, timeout=support.BOUND,
+                                      check=False)
+                self.assertEqual(done.returncode, support.IO, done.stderr)
+                self.assertTrue(done.stderr)
+
 
 if __name__ == "__main__":
     support.main()

@@ -158,6 +158,68 @@ class Logs(support.TestCase):
         self.anytime("simulate", "--from", run.folder, "--steps", 3)
 
 
+class Pipes(support.TestCase):
+    """Named pipes that nobody writes to, where a file should be: nothing waits for them."""
+
+    REFUSED = (support.FORMAT, support.MISSING, support.IO)
+
+    def refused(self, *arguments, codes=REFUSED):
+        done = subprocess.run([support.ANYTIME, *map(str, arguments)], cwd=self.folder, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=support.BOUND,
+                              check=False)
+        self.assertIn(done.returncode, codes, (arguments, done.stderr))
+        self.assertTrue(done.stderr.startswith("anytime: "), (arguments, done.stderr))
+
+    def test_in_options(self):
+        run = self.train(*SIM, "--steps", 5)
+        for name in ("pipe", "pipe.net", "pipe.safetensors"):
+            os.mkfifo(self.folder / name, 0o600)
+        for words in (("--config", "pipe"), ("--model", "pipe.net"), ("--init", "pipe.safetensors"),
+                      ("--straggler", "trace:pipe"), ("--faults", "trace:pipe")):
+            with self.subTest(words=words):
+                self.refused("train", *SIM, "--steps", 5, *words)
+        for words in (("predict", run.folder, "pipe"), ("eval", "pipe"),
+                      ("work", "127.0.0.1:1", "--token", "pipe")):
+            with self.subTest(words=words):
+                self.refused(*words, codes=(*self.REFUSED, support.USAGE))
+
+    def test_in_a_run(self):
+        run = self.train(*SIM, "--steps", 10)
+        verbs = {"events.bin": ("replay", "advise", "resume"),
+                 "collect_stats.csv": ("report", "resume"), "result.json": ("show", "report"),
+                 "model.safetensors": ("eval", "predict")}
+        for name, readers in verbs.items():
+            bad = self.folder / f"bad-{name}"
+            shutil.copytree(run.folder, bad)
+            (bad / name).unlink(missing_ok=True)
+            os.mkfifo(bad / name)
+            for reader in readers:
+                with self.subTest(file=name, reader=reader):
+                    words = ("train", "--steps", 20, "--resume") if reader == "resume" \
+                        else reader.split()
+                    self.refused(*words, bad)
+        newest = max((run.folder / "checkpoint").iterdir())
+        newest.unlink()
+        for path in (newest, run.folder / "run.lock"):
+            os.mkfifo(path)
+        self.assertIn("run1", self.anytime("runs", self.folder).out)
+        again = self.resume(run.folder, "--steps", 20).wait()
+        self.assertEqual(again.code, support.DONE, again)
+        self.assertIn("cannot be read; resuming from step 0", again.err)
+
+    def test_one_that_somebody_writes_to_is_read(self):
+        """As in --config <(command)."""
+        reading, writing = os.pipe()
+        os.write(writing, b"steps = 7\n")
+        os.close(writing)
+        ended = subprocess.run([support.ANYTIME, "train", *map(str, SIM), "--json", "--quiet",
+                                "--config", f"/dev/fd/{reading}"], cwd=self.folder, text=True,
+                               pass_fds=(reading,), capture_output=True, timeout=support.BOUND,
+                               check=False)
+        os.close(reading)
+        self.assertEqual(json.loads(ended.stdout)["steps"], 7, ended.stderr)
+
+
 class Links(support.TestCase):
     """Symbolic links that appear in the place of a run's folders and files."""
 

@@ -59,6 +59,18 @@ class Stop(Nonfinite):
                 self.assertTrue(json.loads(self.anytime("replay", ended.folder, "--json").out)
                                 ["agrees"])
 
+    def test_an_update_that_overflows_is_named_as_well(self):
+        """All gradients were finite, and the parameters are no longer."""
+        path = self.folder / "rows.svm"
+        path.write_text("".join(f"{i % 2} {i % 50 + 1}:1 {i % 70 + 100}:0.5\n"
+                                for i in range(1000)))
+        ended = self.train("--data", path, "--model", "sparse-linear", "--batch", 32, "--lr", 1e5,
+                           "--workers", 2, "--checkpoint-every", 3, "--steps", 60,
+                           code=support.FAILED)
+        self.assert_named(ended)
+        self.assertFalse((ended.folder / "model.safetensors").exists())
+        self.assertRegex(ended.err, r"the checkpoint of step \d+ is intact")
+
     def test_the_hint_says_which_checkpoint_is_intact_and_a_resumed_run_begins_there(self):
         ended = self.train(*WILD, "--workers", 2, "--checkpoint-every", 2, code=support.FAILED)
         kept = re.search(r"the checkpoint of step (\d+) is intact", ended.err)

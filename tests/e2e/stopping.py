@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""SIGINT and SIGTERM: the first signal stops a run cleanly and promptly, the second at once."""
+"""SIGINT, SIGTERM and SIGHUP: the first stops a run cleanly and promptly, the second at once."""
 import os
 import signal
 import time
 
 import support
-from support import processes
+from support import processes, seats
 
 ENDLESS = (*support.SMALL, "--quiet", "--json", "--steps", 10 ** 9)
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -118,6 +118,44 @@ class Groups(support.TestCase):
                                  ended)
                 self.assert_ledger(ended)
                 self.assert_gone(run)
+
+    def test_a_closed_terminal_stops_cleanly_however_often_it_says_so(self):
+        for workers in (0, 3):
+            with self.subTest(workers=workers):
+                run = self.start_group(*ENDLESS, "--workers", workers)
+                run.wait_working()
+                run.wait_steps(1)
+                support.wait_until(lambda: self.hung_up(run), "the run ends")
+                ended = run.wait()
+                self.assertEqual((ended.code, ended.result["stopped"]),
+                                 (support.STOPPED, "signal"), ended)
+                self.assertEqual(ended.result["respawns"], 0, ended)
+                self.assert_ledger(ended)
+                self.assert_gone(run)
+
+    @staticmethod
+    def hung_up(run):
+        """Sends SIGHUP to all processes; whether the run is over."""
+        if run.process.poll() is None:
+            os.killpg(run.pid, signal.SIGHUP)
+        return run.process.poll() is not None
+
+    def test_nohup_is_respected(self):
+        for program in ((), (seats.WORKER,)):
+            with self.subTest(program=program):
+                self.runs += 1
+                options = ("-n", 2, "--steps", 10**9) if program else (*ENDLESS, "--workers", 2)
+                run = support.Run((*options, "--quiet"), self.folder / f"run{self.runs}",
+                                  launcher=("setsid", "nohup"), program=program)
+                self.addCleanup(run.close)
+                run.wait_working()
+                for _ in range(2):
+                    os.killpg(run.pid, signal.SIGHUP)
+                    run.wait_steps(run.steps() + 5)
+                run.signal(signal.SIGTERM)
+                ended = run.wait()
+                self.assertEqual(ended.code, support.STOPPED, ended)
+                self.assertNotIn("starting it again", ended.err)
 
     def test_a_signal_to_all_workers_first_is_no_loss(self):
         for _ in range(5):

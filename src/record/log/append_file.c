@@ -23,6 +23,7 @@ static at_err cannot(const char *what, const char *path, int error, at_fail *fai
     if (error == ENOSPC || error == EDQUOT)
         hint = "the disk is full: free some space or choose another --run folder";
     if (error == EFBIG) hint = "the file is larger than your limits (ulimit -f) allow";
+    if (error == ESPIPE) hint = "a named pipe is in its place: who has replaced it?";
     return at_fail_set(fail, AT_ERR_IO, hint, "%s: cannot %s: %s", path, what, strerror(error));
 }
 
@@ -116,6 +117,7 @@ static int inspect_existing(at_append_file *file, bool lines)
     assert(file->used == 0);
     struct stat info;
     if (at_disk->fstat(file->fd, &info)) return errno;
+    if (S_ISFIFO(info.st_mode)) return ESPIPE; /* nobody would read it, and a full one blocks */
     file->fresh = info.st_size == 0;
     char last = '\n';
     if (!lines || !S_ISREG(info.st_mode) || file->fresh) return 0;

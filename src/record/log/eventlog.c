@@ -310,7 +310,7 @@ static at_err open_file(at_eventlog *log, const char *path, at_fail *fail)
 {
     log->path = strdup(path);
     if (!log->path) return no_memory(path, fail);
-    log->fd = at_disk->open(path, O_RDONLY | O_CLOEXEC, 0);
+    log->fd = at_disk->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0); /* no wait for a pipe */
     if (log->fd < 0)
         return at_fail_set(fail, errno == ENOENT ? AT_ERR_MISSING : AT_ERR_IO,
                            "event logs are written with --record full, the default",

@@ -136,7 +136,7 @@ static at_err find_save(void *self, at_eventlog *log, at_fail *fail)
  * must not come back between the two. */
 static bool cut_log(const char *path, uint64_t size)
 {
-    int fd = at_disk->open(path, O_WRONLY | O_CLOEXEC, 0);
+    int fd = at_disk->open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0) return true;
     bool failed = at_disk->ftruncate(fd, (off_t)size) || at_disk->fsync(fd);
     int  error = errno;

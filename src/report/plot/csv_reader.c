@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/disk.h"
 #include "base/text.h"
 
 at_err at_csv_reader_malformed(const at_csv_reader *reader, const char *what, at_fail *fail)
@@ -90,7 +91,7 @@ at_err at_csv_reader_open(at_csv_reader *reader, const char *folder, const char 
     at_text_add(&path, "%s/%s", folder, name);
     if (path.full)
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s: the folder name is too long", folder);
-    reader->file = fopen(reader->path, "re");
+    reader->file = at_disk->stream(reader->path);
     if (!reader->file && errno == ENOENT)
         return at_fail_set(fail, AT_ERR_MISSING, NULL, "%s: no such file", reader->path);
     if (!reader->file)

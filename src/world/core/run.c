@@ -597,6 +597,7 @@ static at_err write_model(const run *r, at_fail *fail)
     if (!wanted) return AT_OK;
     assert(r->outcome.params);
     size_t bad = at_first_nonfinite(r->outcome.params, r->outcome.floats);
+    if (bad < r->outcome.floats && r->outcome.end == AT_END_DIVERGED) return AT_OK; /* says why */
     if (bad < r->outcome.floats)
         return at_fail_set(fail, AT_ERR_FAILED,
                            "use a smaller --lr or --clip; older checkpoints are intact",

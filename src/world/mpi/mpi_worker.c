@@ -94,6 +94,7 @@ static at_err connect(at_mpi_transport *w, const at_launcher *launcher, at_fail 
     w->open = w->fresh = w->aside = w->installed = AT_MPI_NO_BUFFER;
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     signal(SIGUSR1, SIG_IGN);
     signal(SIGUSR2, SIG_IGN);
     AT_TRY(at_mpi_start(launcher, fail));

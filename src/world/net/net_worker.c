@@ -67,12 +67,16 @@ static void on_stop(int number)
     told_to_stop = 1;
 }
 
-/* The first signal asks the worker to leave after its micro-batch; a second one ends it. */
+/* The first signal asks the worker to leave after its micro-batch; a second one ends it. With
+ * `nohup` it outlives its terminal. */
 static void heed_signals(void)
 {
+    struct sigaction hangup;
     struct sigaction action = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
+    sigaction(SIGHUP, NULL, &hangup);
+    if (hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
 }
 
 static at_err stopped(at_fail *fail)

@@ -50,6 +50,7 @@ static void become_child(pid_t parent)
     if (getppid() != parent) _exit(AT_ERR_FAILED); /* the parent died before the prctl */
     if (withheld >= 0) close(withheld);
     signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     signal(SIGTERM, SIG_DFL);
     signal(SIGCHLD, SIG_DFL);
 }

@@ -9,8 +9,9 @@
 
 #include "base/clock.h"
 
-enum { WATCHED = 7 };
-static const int   watched[WATCHED] = {SIGINT, SIGTERM, SIGCHLD, SIGUSR1, SIGUSR2, SIGCONT, SIGIO};
+enum { WATCHED = 8, STOPS = 3 }; /* the first three request a stop */
+static const int   watched[WATCHED] = {SIGINT,  SIGTERM, SIGHUP,  SIGCHLD,
+                                       SIGUSR1, SIGUSR2, SIGCONT, SIGIO};
 static const at_ns AGAIN_AFTER = AT_MS(500);
 
 /* Global, because a signal handler has no user argument. */
@@ -22,8 +23,8 @@ static struct {
     const char      *notice;  /* NULL: none */
     size_t           notice_size;
     struct sigaction before[WATCHED];
-    bool             held;           /* also while there is no bell: */
-    struct sigaction before_held[2]; /* of SIGINT and SIGTERM, the first two that are watched */
+    bool             held; /* also while there is no bell: */
+    struct sigaction before_held[STOPS];
 } state;
 
 static void say_notice(void)
@@ -33,17 +34,23 @@ static void say_notice(void)
     (void)written; /* nobody reads it, which is no reason not to stop */
 }
 
+static bool requests_stop(int number)
+{
+    return number == SIGINT || number == SIGTERM || number == SIGHUP;
+}
+
 /* `timeout` and some batch systems send a signal to the process and to its group, which is one
- * request that arrives twice. */
+ * request that arrives twice. A terminal that is closed may send more, and nobody is there who is
+ * in a hurry. */
 static void on_stop(int number)
 {
     at_ns now = at_clock_now(); /* may be read in a handler */
-    assert(number == SIGINT || number == SIGTERM);
+    assert(requests_stop(number));
     if (!atomic_load(&state.stop)) {
         atomic_store(&state.stop_at, now);
         atomic_store(&state.stop, true);
         say_notice();
-    } else if (now - atomic_load(&state.stop_at) >= AGAIN_AFTER) {
+    } else if (number != SIGHUP && now - atomic_load(&state.stop_at) >= AGAIN_AFTER) {
         signal(number, SIG_DFL);
         raise(number); /* takes effect when the handler returns */
     }
@@ -69,6 +76,15 @@ static void on_signal(int number)
     errno = interrupted;
 }
 
+/* An ignored SIGHUP stays ignored: that is what `nohup` is for. */
+static void take(int number, struct sigaction action, struct sigaction *before)
+{
+    sigaction(number, NULL, before);
+    if (number == SIGHUP && before->sa_handler == SIG_IGN) return;
+    sigaction(number, &action, NULL);
+    if (before->sa_handler == on_stop && !state.held) before->sa_handler = SIG_DFL;
+}
+
 void at_signals_open(at_bell *bell)
 {
     assert(!state.bell);
@@ -79,20 +95,15 @@ void at_signals_open(at_bell *bell)
     atomic_store(&state.continued, false);
     atomic_store(&state.io, false);
     atomic_store(&state.joins, 0);
-    for (int i = 0; i < WATCHED; i++) {
-        struct sigaction action = {.sa_handler = on_signal};
-        sigaction(watched[i], &action, &state.before[i]);
-        if (state.before[i].sa_handler == on_stop && !state.held)
-            state.before[i].sa_handler = SIG_DFL;
-    }
+    for (int i = 0; i < WATCHED; i++)
+        take(watched[i], (struct sigaction){.sa_handler = on_signal}, &state.before[i]);
 }
 
 /* What a stop signal does from now on. The second half of one request may come when the run has
  * stopped already, and must not end the program before it has written its result. */
 static void restore(int number, struct sigaction action)
 {
-    bool stops = number == SIGINT || number == SIGTERM;
-    if (stops && atomic_load(&state.stop) && action.sa_handler == SIG_DFL)
+    if (requests_stop(number) && atomic_load(&state.stop) && action.sa_handler == SIG_DFL)
         action.sa_handler = on_stop;
     sigaction(number, &action, NULL);
 }
@@ -107,19 +118,16 @@ void at_signals_close(void)
 void at_signals_hold(void)
 {
     assert(!state.bell && !state.held);
-    state.held = true;
+    struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
     atomic_store(&state.stop, false);
-    for (int i = 0; i < 2; i++) {
-        struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
-        sigaction(watched[i], &action, &state.before_held[i]);
-        if (state.before_held[i].sa_handler == on_stop) state.before_held[i].sa_handler = SIG_DFL;
-    }
+    for (int i = 0; i < STOPS; i++) take(watched[i], action, &state.before_held[i]);
+    state.held = true;
 }
 
 void at_signals_release(void)
 {
     assert(!state.bell && state.held);
-    for (int i = 0; i < 2; i++) restore(watched[i], state.before_held[i]);
+    for (int i = 0; i < STOPS; i++) restore(watched[i], state.before_held[i]);
     state.held = false;
 }
 

@@ -1,11 +1,12 @@
-/* signals.h - turns SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD, SIGCONT and SIGIO into flags and
- * rings of one bell.
+/* signals.h - turns SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD, SIGCONT and SIGIO into
+ * flags and rings of one bell.
  *
- * The first SIGINT or SIGTERM requests a clean stop; another one, half a second later or more, has
- * its default effect and ends the program at once (workers die with it). Within that half second it
- * is taken for the same request: `timeout` signals both the process and its group. Closing restores
- * the previous handlers, so a program that embeds the library keeps its own; only after a stop this
- * rule stays in force where the default was. LIMIT: only one bell at a time per process.
+ * The first SIGINT, SIGTERM or SIGHUP requests a clean stop; another SIGINT or SIGTERM, half a
+ * second later or more, has its default effect and ends the program at once (workers die with it).
+ * Within that half second it is taken for the same request: `timeout` signals both the process and
+ * its group. SIGHUP is left alone where it is ignored (`nohup`). Closing restores the previous
+ * handlers, so a program that embeds the library keeps its own; only after a stop this rule stays
+ * in force where the default was. LIMIT: only one bell at a time per process.
  */
 #ifndef AT_WORLD_PROCESS_SIGNALS_H
 #define AT_WORLD_PROCESS_SIGNALS_H
@@ -17,21 +18,22 @@
 /* Installs the handlers; they ring `bell`. */
 void at_signals_open(at_bell *bell);
 /* Restores the previous handlers. After a stop, SIGINT and SIGTERM with their default handlers
- * still take half a second to end the program, so that it can write its result. */
+ * still take half a second to end the program, and SIGHUP does not end it, so that it can write
+ * its result. */
 void at_signals_close(void);
 
-/* For a program that makes several runs one after another: from here to at_signals_release, SIGINT
- * and SIGTERM request a stop also between two runs, and the next one that opens the handlers knows
- * of it. Not while they are open. */
+/* For a program that makes several runs one after another: from here to at_signals_release, these
+ * signals request a stop also between two runs, and the next one that opens the handlers knows of
+ * it. Not while they are open. */
 void at_signals_hold(void);
 /* Ends this; after a stop the rule of at_signals_close holds. */
 void at_signals_release(void);
 
-/* What the handler of the first SIGINT or SIGTERM writes to stderr at once, whatever the program is
+/* What the handler of the first such signal writes to stderr at once, whatever the program is
  * doing; NULL, as at the start: nothing. The text MUST stay valid. */
 void at_signals_notice(const char *text);
 
-/* True from the first SIGINT or SIGTERM on. */
+/* True from the first SIGINT, SIGTERM or SIGHUP on. */
 bool at_signals_stop(void);
 
 /* True when a child has ended since the last call. */
