@@ -269,6 +269,13 @@ const char *at_text_show_duration(char *buffer, size_t size, at_ns value)
     return buffer;
 }
 
+const char *at_text_show_number(char *buffer, size_t size, double value)
+{
+    at_text text = at_text_in(buffer, size);
+    at_text_add(&text, fabs(value) >= 1000 ? "%.0f" : "%.4g", value);
+    return buffer;
+}
+
 static size_t min3(size_t a, size_t b, size_t c)
 {
     size_t least = a < b ? a : b;
