@@ -352,7 +352,7 @@ at_err at_text_unknown(const char *what, const char *name, const char *const *na
                        at_fail *fail)
 {
     assert(count > 0);
-    char        hint[200];
+    char        hint[sizeof fail->hint]; /* room for the names of all strategies */
     at_text     text = at_text_in(hint, sizeof hint);
     const char *nearest = at_text_nearest(name, names, count);
     if (nearest) at_text_add(&text, "did you mean %s? ", nearest);
