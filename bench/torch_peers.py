@@ -137,19 +137,19 @@ def start_replicas(processes, server, role):
 
 SIDES = {
     "anytime-fmb": Side("anytime, fmb", "torch", lambda p: start_anytime(p, "fmb"),
-                        "one process restarts, the others go on"),
+                        "one process restarts, the others continue"),
     "anytime-amb": Side("anytime, amb", "torch", lambda p: start_anytime(p, "amb"),
-                        "one process restarts, the others go on"),
+                        "one process restarts, the others continue"),
     "ddp": Side("DDP (gloo, torchrun)", "torch", start_ddp,
                 "the run ends; torchrun --max-restarts starts all processes again, from nothing "
                 "without checkpoints of the script's own"),
     "torchft": Side("torchft", "torchft",
                     lambda p: start_replicas(p, "serve-torchft", "torchft"),
-                    "the step is lost, the others go on; an outside supervisor must restart the "
+                    "the step is lost, the others continue; an outside supervisor must restart the "
                     "process"),
     "hivemind": Side("Hivemind, same step", "hivemind",
                      lambda p: start_replicas(p, "serve-hivemind", "hivemind"),
-                     "the others go on; an outside supervisor must restart the process"),
+                     "the others continue; an outside supervisor must restart the process"),
     "hivemind-16": Side("Hivemind, steps of 16 batches", "hivemind",
                         lambda p: start_replicas(p, "serve-hivemind", "hivemind-16"),
                         "as above"),

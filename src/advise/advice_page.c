@@ -7,22 +7,30 @@
 
 #include "advise/advice.h"
 #include "base/file.h"
+#include "base/text.h"
 
 static const char style[] =
     ":root{color-scheme:light dark;--ink:#222;--ground:#fff;--line:#ddd;--bar:#2a78b5;--own:#777;"
     "--box:#f2f7fb}@media(prefers-color-scheme:dark){:root{--ink:#e6eaf0;--ground:#14181f;"
     "--line:#38414f;--bar:#5aa9f5;--own:#8b95a3;--box:#1d2530}}"
     "body{font:16px/1.5 system-ui,sans-serif;margin:0;color:var(--ink);background:var(--ground)}"
-    "main{max-width:62em;margin:2em auto;padding:0 1em}h1{overflow-wrap:anywhere}"
+    "main{max-width:70em;margin:2em auto;padding:0 1em}h1{overflow-wrap:anywhere}"
     "table{border-collapse:collapse;margin:1em 0}"
     "td,th{padding:.3em .8em;text-align:right;border-bottom:1px solid var(--line);"
     "white-space:nowrap}td:first-child,th:first-child{text-align:left}"
     "tbody th{font-weight:normal}.best>*{font-weight:bold}"
-    ".scroll{overflow-x:auto}:focus-visible{outline:2px solid var(--bar);outline-offset:2px}"
+    ".scroll{overflow-x:auto;background:linear-gradient(to right,var(--ground) 60%,transparent) "
+    "left/2rem 100%,linear-gradient(to left,var(--ground) 60%,transparent) right/2rem 100%,"
+    "radial-gradient(farthest-side at 100% 50%,var(--own),transparent) right/.7rem 100%;"
+    "background-repeat:no-repeat;background-attachment:local,local,scroll}"
+    ":focus-visible{outline:2px solid var(--bar);outline-offset:2px}"
     ".advice{font-size:1.15em;border-left:4px solid var(--bar);padding:.4em 1em}"
-    ".advice,pre{background:var(--box)}pre{padding:.6em 1em;overflow:auto}"
+    ".advice,pre{background:var(--box)}pre{padding:.6em 1em;white-space:pre-wrap;"
+    "overflow-wrap:anywhere}"
     "svg{max-width:100%;height:auto}rect.bar{fill:var(--bar)}rect.own{fill:var(--own)}"
-    "line{stroke:var(--ink)}text{font:13px system-ui,sans-serif;fill:var(--ink)}li{margin:.2em 0}";
+    "line{stroke:var(--ink)}text{font:13px "
+    "system-ui,sans-serif;fill:var(--ink);paint-order:stroke;stroke:var(--ground);stroke-width:4px}"
+    "li{margin:.2em 0}";
 
 /* As text of an element. */
 static void put_text(FILE *file, const char *text)
@@ -41,10 +49,12 @@ static void put_text(FILE *file, const char *text)
 static void put_row(FILE *file, const at_advice *a, uint32_t i)
 {
     const at_prediction *p = &a->predictions.row[i];
+    char                 rate[40];
     fprintf(file, "<tr%s><th scope=row>", i == a->best ? " class=best" : "");
     put_text(file, p->strategy);
-    fprintf(file, "<td>%.4g<td>%.4g<td>%.0f %%<td>%.2g<td>%.3f", p->step_s, p->rate,
-            100 * p->useful, p->staleness, p->gain);
+    fprintf(file, "<td>%.4g<td>%s<td>%.0f %%<td>%.2g<td>%.3f", p->step_s,
+            at_text_show_number(rate, sizeof rate, p->rate), 100 * p->useful, p->staleness,
+            p->gain);
     fprintf(file, "<td>%.3f to %.3f<td>%.3f<td>", p->low, p->high, p->fitted_gain);
     put_text(file, p->settings);
     if (a->options.cost > 0) fprintf(file, "<td>%.4g", at_advice_cost(a, p));
@@ -57,10 +67,12 @@ static void put_table(FILE *file, const at_advice *a)
             "<div class=scroll tabindex=0 role=region aria-label=Strategies>\n<table><thead><tr>"
             "<th scope=col>strategy<th scope=col>step, s<th scope=col>samples/s<th scope=col>useful"
             "<th scope=col>staleness<th scope=col>gain<th scope=col>95 %% interval"
-            "<th scope=col>gain, fitted pace<th scope=col>set%s<tbody>\n",
+            "<th scope=col>gain, fitted<th scope=col>set%s<tbody>\n",
             a->options.cost > 0 ? "<th scope=col>cost per million" : "");
     for (uint32_t i = 0; i < a->predictions.count; i++) put_row(file, a, i);
-    fputs("</table></div>\n", file);
+    fputs("</table></div>\n<p>Gain: samples per second relative to that of the log, from replaying "
+          "the log. Fitted: the same with speeds and pauses drawn from a model of the log.</p>\n",
+          file);
 }
 
 /* Gains as bars with their intervals. */
@@ -113,7 +125,7 @@ static void put_slow(FILE *file, const at_advice *a)
 
 static void put_page(FILE *file, const at_advice *a)
 {
-    char        buffer[AT_STEP_LOG_NOTES_SIZE + 100];
+    char        buffer[AT_STEP_LOG_NOTES_SIZE + 100], rate[40];
     const char *note;
     fprintf(file,
             "<!doctype html>\n<html lang=en><meta charset=utf-8>\n"
@@ -127,15 +139,15 @@ static void put_page(FILE *file, const at_advice *a)
     put_text(file, a->sentence);
     fputs(".</p>\n", file);
     if (*a->command) {
-        fputs("<pre tabindex=0 role=region aria-label=\"Command to try\">", file);
+        fputs("<pre>", file);
         put_text(file, a->command);
         fputs("</pre>\n", file);
     }
     fprintf(file,
             "<h2>Strategies</h2>\n<p>%u workers, %u steps, %u samples per round; the log: "
-            "%.4g s per step, %.4g samples/s.</p>\n",
+            "%.4g s per step, %s samples/s.</p>\n",
             a->measured.log.workers, a->measured.log.steps, a->measured.batch, a->measured.step_s,
-            a->measured.rate);
+            at_text_show_number(rate, sizeof rate, a->measured.rate));
     put_chart(file, a);
     put_table(file, a);
     put_slow(file, a);

@@ -269,6 +269,13 @@ const char *at_text_show_duration(char *buffer, size_t size, at_ns value)
     return buffer;
 }
 
+const char *at_text_show_number(char *buffer, size_t size, double value)
+{
+    at_text text = at_text_in(buffer, size);
+    at_text_add(&text, fabs(value) >= 1000 ? "%.0f" : "%.4g", value);
+    return buffer;
+}
+
 static size_t min3(size_t a, size_t b, size_t c)
 {
     size_t least = a < b ? a : b;
@@ -345,7 +352,7 @@ at_err at_text_unknown(const char *what, const char *name, const char *const *na
                        at_fail *fail)
 {
     assert(count > 0);
-    char        hint[200];
+    char        hint[sizeof fail->hint]; /* room for the names of all strategies */
     at_text     text = at_text_in(hint, sizeof hint);
     const char *nearest = at_text_nearest(name, names, count);
     if (nearest) at_text_add(&text, "did you mean %s? ", nearest);

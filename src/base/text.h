@@ -44,6 +44,10 @@ bool at_text_duration(const char *text, at_ns *value);
 /* Formats a duration with three digits: 12.3ms, 4.56s, 2min03. */
 const char *at_text_show_duration(char *buffer, size_t size, at_ns value);
 
+/** Prints a number with four significant digits, but whole from 1000 on: "0.01234", "12346", never
+ *  "1.235e+04". Returns the buffer; 32 bytes are enough below 1e30. */
+const char *at_text_show_number(char *buffer, size_t size, double value);
+
 /* The entry of `names` that is most similar to `name`, or NULL when none is similar enough. */
 const char *at_text_nearest(const char *name, const char *const *names, size_t count);
 

@@ -268,7 +268,7 @@ static void add_run(at_table *table, const char *name, const json_t *result)
     at_table_add(table, "%s", json_string_value(json_object_get(result, "strategy")));
     add_cell(table, "%.0f", json_object_get(result, "steps"));
     add_cell(table, "%.4g s", json_object_get(json_object_get(result, "step_seconds"), "mean"));
-    add_cell(table, "%.4g", json_object_get(result, "samples_per_second"));
+    add_cell(table, "%.0f", json_object_get(result, "samples_per_second"));
     add_cell(table, "%.4g s", json_object_get(result, "seconds"));
     add_cell(table, "%.4g", json_object_get(test, "loss"));
     add_cell(table, "%.4g", json_object_get(test, "accuracy"));

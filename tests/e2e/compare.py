@@ -175,6 +175,15 @@ def test_more_samples_per_second_do_not_hide_a_worse_model():
     assert "still is less accurate than fmb at the end (after 12.8ms against 51.2ms)" in out, out
 
 
+def test_a_wide_interval_is_not_taken_for_equality():
+    job = ("--world", "sim", "--sample-time", "1ms", "--workers", "2", "--steps", "2", "--batch",
+           "1", "--lr", "1", "--data", "synthetic:300,8,6", "--test-data", "synthetic:60,8,6")
+    out, _ = compare("fmb", "fmb:label=equal", *job, "--out", "out")
+    assert "equal is about as accurate as fmb" in out, out
+    out, _ = compare("fmb", "fmb:lr=3,label=other", *job, "--out", "wide")
+    assert "other is neither clearly more nor clearly less accurate than fmb" in out, out
+
+
 def evaluations(*path):
     return [(float(row["time"]), float(row["accuracy"]), float(row["test_loss"]))
             for row in rows_of(*path, "master_stats.csv") if row["accuracy"]]

@@ -87,7 +87,7 @@ class Elastic(net.TestCase):
         self.present(hub, 2)
         hub.wait_steps(5)
         leaver.send_signal(signal.SIGTERM)
-        self.assertIn("the run goes on", self.assert_ends(leaver, support.STOPPED))
+        self.assertIn("the run continues", self.assert_ends(leaver, support.STOPPED))
         self.present(hub, 1)
         hub.wait_steps(hub.steps() + 10)
         hub.signal(signal.SIGTERM)

@@ -91,7 +91,8 @@ class Looks(net.TestCase):
         self.assertEqual(max(counts), 2)
         self.assertIn(1, counts[2:])
         joined = [line["text"] for line in story["log"] if line["kind"] == "join"]
-        self.assertTrue(all(" from " in text for text in joined), joined)
+        for text in joined:
+            self.assertRegex(text, r"^worker \d (joined|rejoined \(incarnation 2\)) from \S+$")
 
     def test_programs_say_where_they_are(self):
         hub = self.hub("--workers", 1, "--steps", 30, "--quiet")

@@ -57,8 +57,10 @@ class Controls(reports.TestCase):
             self.assertEqual(tab.evaluate(f"{chart}.series[0].curve.x.length"), 1)
             low, high = tab.evaluate(f"{chart}.graph.xAxisRange()")
             at = tab.evaluate(f"{chart}.series[0].curve.x[0]")
-            self.assertLess(low, at)
             self.assertLess(at, high)
+            started = tab.evaluate("Anytime.page.runs[0].summary.steps.t[0]")
+            self.assertLess(0, low, "no time before the run")
+            self.assertLessEqual(low, started, "the axis begins with that of the training loss")
             inked = tab.evaluate("""(() => {
                 const canvas = %s.plot.querySelector('canvas');
                 const {data} = canvas.getContext('2d').getImageData(
@@ -71,6 +73,38 @@ class Controls(reports.TestCase):
                 return count;
             })()""" % chart)
             self.assertGreater(inked, 12, "a mark has more than a dozen pixels")
+
+    def test_nothing_is_cut_or_broken_in_a_narrow_window(self):
+        self.simulate("run", *SLOW, "--steps", 20)
+        with browser.open(800, 900) as tab:
+            self.visit(tab, self.report("run"))
+            cut = "(() => { const e = document.querySelector('%s'); " \
+                "return e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight; })()"
+            self.assertFalse(tab.evaluate(cut % "nav"))
+            tab.resize(400, 900)
+            tab.settle()
+            self.assertFalse(tab.evaluate(cut % ".timeline .readout"))
+            words = tab.evaluate("[...document.querySelectorAll('#settings .word')]"
+                                 ".map((word) => [word.textContent, word.clientHeight])")
+            self.assertIn("--steps", [word for word, _ in words])
+            self.assertEqual(len({height for _, height in words}), 1, "a word is on two lines")
+
+    def test_what_never_varies_has_no_histogram(self):
+        self.simulate("run", *SLOW, "--steps", 20, "--strategy", "fmb")
+        with browser.open() as tab:
+            self.visit(tab, self.report("run"))
+            titles = tab.evaluate("[...document.querySelectorAll('#histograms .chart:not([hidden]) "
+                                  "h3')].map((title) => title.textContent)")
+            self.assertIn("Compute time per round", titles)
+            self.assertNotIn("Gradients per step", titles)
+
+    def test_places_without_a_worker_have_no_row(self):
+        self.simulate("run", *SLOW, "--steps", 20)
+        with browser.open() as tab:
+            self.visit(tab, self.report("run"))
+            rows = tab.evaluate("Anytime.timelineOf({timeline: {rows: [{first: 1}, {first: 2}]}, "
+                                "workers: [{first: 2}]}).rows")
+            self.assertEqual(rows, [{"first": 2}])
 
     def test_runs_and_curves_can_be_hidden(self):
         for strategy in ("fmb", "amb"):

@@ -213,6 +213,7 @@ class Refusal(Case):
         self.refused(USAGE, "unknown option --worker", *TINY, "--worker", "2",
                      hint="did you mean --workers")
         self.refused(USAGE, "fbm", *TINY, "--strategy", "fbm", hint="did you mean fmb")
+        self.refused(USAGE, "fbm", *TINY, "--strategy", "fbm", hint="hogwild")  # the list is whole
         self.refused(USAGE, "adm", *TINY, "--optimizer", "adm", hint="did you mean adam")
         self.refused(USAGE, "niagra", *TINY, "--straggler", "niagra", hint="niagara")
         self.refused(USAGE, "did you mean softmax", *TINY, "--model", "sofmax")

@@ -13,6 +13,8 @@ static int level_of(const at_option *row, unsigned verb)
     bool elsewhere = row->level == AT_LEVEL_SIMULATION ? trains : !(verb & AT_FOR_WATCH);
     if (!(row->verbs & verb)) return -1;
     if ((verb & AT_FOR_RUN) && !at_option_works_with_seats(row)) return -1;
+    if ((verb & AT_FOR_HUB) && strcmp(row->name, "world") == 0) return -1;
+    if ((verb & AT_FOR_HUB) && strcmp(row->name, "workers-max") == 0) return AT_LEVEL_RARE;
     if (row->level <= AT_LEVEL_RARE) return (int)row->level;
     return elsewhere ? -1 : AT_LEVEL_RARE;
 }
@@ -20,6 +22,27 @@ static int level_of(const at_option *row, unsigned verb)
 bool at_option_is_listed(const at_option *row, unsigned verb)
 {
     return level_of(row, verb) >= 0;
+}
+
+/* Options of `train` with which other verbs mean something else. They have no row of their own,
+ * because they are settings of the same run. */
+static const struct {
+    unsigned    verb;
+    const char *name, *help;
+} meanings[] = {
+    {AT_FOR_HUB, "workers",
+     "Workers with which the run begins; others may join later, up to --workers-max [1]"},
+    {AT_FOR_HUB, "workers-max", "Most workers at a time [64, or --workers if that is more]"},
+    {AT_FOR_RUN, "workers", "Copies of COMMAND to start, also as -n N [one per core]"},
+    {AT_FOR_RUN, "epochs", "Stop after X passes over the data, counted in samples used [no limit]"},
+};
+
+static const char *help_of(const at_option *row, unsigned verb)
+{
+    for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
+        if ((verb & meanings[i].verb) && strcmp(row->name, meanings[i].name) == 0)
+            return meanings[i].help;
+    return row->help;
 }
 
 static size_t count_options(unsigned verb, at_option_level rarest)
@@ -65,10 +88,10 @@ static void print_wrapped(FILE *file, const char *text)
     fprintf(file, "\n");
 }
 
-static void add_default(at_text *text, const at_option *row)
+static void add_default(at_text *text, const at_option *row, const char *help)
 {
-    size_t length = strlen(row->help);
-    bool   stated = length > 0 && row->help[length - 1] == ']';
+    size_t length = strlen(help);
+    bool   stated = length > 0 && help[length - 1] == ']';
     if (!row->fallback || stated) return;
     if (row->value)
         at_text_add(text, " [%s]", row->fallback);
@@ -76,22 +99,23 @@ static void add_default(at_text *text, const at_option *row)
         at_text_add(text, " [yes; --no-%s]", row->name);
 }
 
-void at_option_describe(const at_option *row, at_text *text)
+void at_option_describe(const at_option *row, unsigned verb, at_text *text)
 {
-    at_text_add(text, "%s", row->help);
+    const char *help = help_of(row, verb);
+    at_text_add(text, "%s", help);
     add_list(text, row);
-    add_default(text, row);
+    add_default(text, row, help);
 }
 
 /* A placeholder in brackets is optional; it is shown only where it makes a difference. */
-static void print_option(FILE *file, const at_option *row, bool has_more)
+static void print_option(FILE *file, const at_option *row, unsigned verb, bool has_more)
 {
     char    name[64], help[600];
     at_text text = at_text_in(name, sizeof name), about = at_text_in(help, sizeof help);
     bool    shows_value = row->value && (row->value[0] != '[' || has_more);
     at_text_add(&text, "--%s%s%s", row->name, shows_value ? " " : "",
                 shows_value ? row->value : "");
-    at_option_describe(row, &about);
+    at_option_describe(row, verb, &about);
     fprintf(file, "  %-*s", COLUMN - 2, name);
     print_wrapped(file, help);
 }
@@ -106,7 +130,7 @@ static void print_group(FILE *file, unsigned verb, at_option_group group, at_opt
         if (row->group != group || level < (int)first || level > (int)last) continue;
         if (!has_heading) fprintf(file, "\n%s:\n", at_option_group_name[group]);
         has_heading = true;
-        print_option(file, row, has_more);
+        print_option(file, row, verb, has_more);
     }
 }
 
@@ -117,7 +141,7 @@ size_t at_options_help(FILE *file, unsigned verb, bool all)
     if (is_short) {
         fprintf(file, "\nMain options:\n");
         for (const at_option *row = at_options; row->name; row++)
-            if (level_of(row, verb) == AT_LEVEL_MAIN) print_option(file, row, true);
+            if (level_of(row, verb) == AT_LEVEL_MAIN) print_option(file, row, verb, true);
     }
     for (int group = 0; group < AT_GROUP_COUNT; group++)
         print_group(file, verb, (at_option_group)group, is_short ? AT_LEVEL_COMMON : AT_LEVEL_MAIN,

@@ -345,7 +345,7 @@ const at_option at_options[] = {
     TEXT("where", MAIN, RUN, AT_FOR_LIST, where, NULL, "TERM,..",
          "Only runs for which all terms hold, for example 'strategy=amb,accuracy>0.8'; also != < "
          "<= >="),
-    TEXT("sort", MAIN, RUN, AT_FOR_LIST, sort, NULL, "[-]NAME",
+    TEXT("sort", MAIN, RUN, AT_FOR_LIST, sort, NULL, "NAME",
          "Value to sort by; -NAME: largest first [time of the last change]"),
 
     /* ---- other machines ---- */

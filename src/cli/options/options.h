@@ -246,7 +246,8 @@ size_t at_options_help(FILE *file, unsigned verb, bool all);
 /* Whether `--help all` of this verb lists the option. (help.c) */
 bool at_option_is_listed(const at_option *row, unsigned verb);
 
-/* Appends what --help says of the option: its text, what may be chosen, the default. (help.c) */
-void at_option_describe(const at_option *row, at_text *text);
+/* Appends what --help of this verb says of the option: its text, what may be chosen, the default.
+ * (help.c) */
+void at_option_describe(const at_option *row, unsigned verb, at_text *text);
 
 #endif

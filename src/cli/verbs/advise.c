@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/loading_progress.h"
 #include "cli/output.h"
 #include "cli/verbs/measured_options.h"
@@ -11,9 +12,10 @@
 
 static void add_row(at_table *table, const at_advice *a, const at_prediction *p)
 {
+    char rate[40];
     at_table_add(table, "%s", p->strategy);
     at_table_add(table, "%.4g", p->step_s);
-    at_table_add(table, "%.4g", p->rate);
+    at_table_add(table, "%s", at_text_show_number(rate, sizeof rate, p->rate));
     at_table_add(table, "%.0f %%", 100 * p->useful);
     at_table_add(table, "%.2g", p->staleness);
     at_table_add(table, "%.2f [%.2f, %.2f]", p->gain, p->low, p->high);
@@ -43,8 +45,10 @@ static at_table *make_table(const at_advice *a)
 static void print_measured(const at_advice *a)
 {
     const at_measured *m = &a->measured;
-    printf("%u workers, %u steps, %u samples per round; %s: %.4g s per step, %.4g samples/s\n",
-           m->log.workers, m->log.steps, m->batch, m->strategy, m->step_s, m->rate);
+    char               rate[40];
+    printf("%u workers, %u steps, %u samples per round; %s: %.4g s per step, %s samples/s\n",
+           m->log.workers, m->log.steps, m->batch, m->strategy, m->step_s,
+           at_text_show_number(rate, sizeof rate, m->rate));
     printf(
         "ceiling: no strategy can give more than %.3fx the samples/s of fmb (mean of the slowest "
         "x mean of 1/time)",
@@ -76,7 +80,9 @@ static at_err print_advice(const at_advice *a, at_fail *fail)
 {
     print_measured(a);
     AT_TRY(at_print_table_take(make_table(a), fail));
-    printf("[ ]: 95 %% intervals from %u resampled logs\n", a->predictions.resampled);
+    printf("[ ]: 95 %% intervals from %u resampled logs; fitted: the gain with speeds drawn from a "
+           "model of the log\n",
+           a->predictions.resampled);
     print_slow(a);
     print_notes(a);
     printf("\nadvice: %s\n", a->sentence);

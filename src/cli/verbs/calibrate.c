@@ -59,12 +59,15 @@ static double percent(double value, double of)
 static void print_comments(const calibration *c)
 {
     const at_measured *m = &c->measured;
+    char               rate[40];
     if (*m->log.notes) printf("# %s\n", m->log.notes);
-    printf("# measured: %s, %u steps, %.4g s per step, slowest worker %.4g s, %.4g samples/s\n",
-           m->strategy, m->log.steps, m->step_s, at_measured_slowest(m), m->rate);
-    printf("# simulated with these settings: %.4g s per step (%+.1f %%), %.4g samples/s "
+    printf("# measured: %s, %u steps, %.4g s per step, slowest worker %.4g s, %s samples/s\n",
+           m->strategy, m->log.steps, m->step_s, at_measured_slowest(m),
+           at_text_show_number(rate, sizeof rate, m->rate));
+    printf("# simulated with these settings: %.4g s per step (%+.1f %%), %s samples/s "
            "(%+.1f %%)\n",
-           c->fitted.step_s, percent(c->fitted.step_s, m->step_s), c->fitted.rate,
+           c->fitted.step_s, percent(c->fitted.step_s, m->step_s),
+           at_text_show_number(rate, sizeof rate, c->fitted.rate),
            percent(c->fitted.rate, m->rate));
     printf("# simulated by repeating the log: %.4g s per step (%+.1f %%)\n", c->replayed.step_s,
            percent(c->replayed.step_s, m->step_s));

@@ -192,6 +192,14 @@ static void add_time(at_text *text, const at_compare *compare, const at_entry *e
                 at_text_show_duration(other, sizeof other, AT_SEC(first)));
 }
 
+/* Whether the interval of a difference excludes more than 2 % in either direction. */
+static bool is_narrow(const at_equal_time *equal)
+{
+    double most = 0.02 * fabs(equal->first);
+    if (!at_interval_known(&equal->difference)) return true;
+    return equal->difference.low >= -most && equal->difference.high <= most;
+}
+
 /* "amb is less accurate than fmb at equal time (3.2s): 0.820 against 0.848, a difference of -0.028
  * [-0.031, -0.025]". Returns the verdict, 0 also when nothing is known (and nothing is added). */
 static int add_quality(at_text *text, const at_compare *compare, const at_entry *entry)
@@ -200,14 +208,19 @@ static int add_quality(at_text *text, const at_compare *compare, const at_entry 
         {"is less accurate than", "is about as accurate as", "is more accurate than"},
         {"has a higher test loss than", "has about the same test loss as",
          "has a lower test loss than"}};
-    char          shown[64];
-    at_measure    quality = at_compare_quality(compare);
-    bool          loss = quality == AT_MEASURE_TEST_LOSS;
-    at_equal_time equal = at_compare_at_equal_time(entry, quality);
+    static const char *const unclear[2] = {"is neither clearly more nor clearly less accurate than",
+                                           "has neither a clearly higher nor a clearly lower test "
+                                           "loss than"};
+    char                     shown[64];
+    at_measure               quality = at_compare_quality(compare);
+    bool                     loss = quality == AT_MEASURE_TEST_LOSS;
+    at_equal_time            equal = at_compare_at_equal_time(entry, quality);
     if (isnan(equal.difference.value)) equal = at_the_end(compare, entry);
     if (isnan(equal.difference.value)) return 0;
-    int better = verdict(&equal.difference, loss);
-    at_text_add(text, "%s %s %s", entry->label, words[loss][better + 1], compare->entry->label);
+    int         better = verdict(&equal.difference, loss);
+    const char *is = words[loss][better + 1];
+    if (better == 0 && !is_narrow(&equal)) is = unclear[loss];
+    at_text_add(text, "%s %s %s", entry->label, is, compare->entry->label);
     add_time(text, compare, entry, &equal);
     at_text_add(text, ": %.4g against %.4g", equal.here, equal.first);
     if (at_interval_known(&equal.difference))

@@ -75,6 +75,9 @@ static at_err run_own(at_parsed *parsed, const at_program_run *run, at_fail *fai
 {
     at_launch   launch;
     at_seat_hub hub;
+    if (at_options_given(parsed, "world"))
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use `anytime train`",
+                           "--world does not work with hub: its workers come over the network");
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "world", "net", fail));
     AT_TRY(at_launch_open(&launch, parsed, run->command, fail));
     at_err err = at_run_open_hub(parsed, run, &hub, fail);

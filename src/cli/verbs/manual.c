@@ -103,7 +103,7 @@ static void print_program(void)
     printf(".SH SEE ALSO\n.BR anytime.h (3)\n");
 }
 
-static void print_option(const at_option *row)
+static void print_option(const at_option *row, unsigned verb)
 {
     char    about[DESCRIPTION_SIZE];
     at_text text = at_text_in(about, sizeof about);
@@ -116,7 +116,7 @@ static void print_option(const at_option *row)
         printf("\\fR");
     }
     putchar('\n');
-    at_option_describe(row, &text);
+    at_option_describe(row, verb, &text);
     print_line(about, strlen(about));
 }
 
@@ -129,7 +129,7 @@ static void print_options(unsigned verb)
             if ((int)row->group != group || !at_option_is_listed(row, verb)) continue;
             if (!has_heading) printf(".SS %s\n", at_option_group_name[group]);
             has_heading = true;
-            print_option(row);
+            print_option(row, verb);
         }
     }
 }

@@ -61,11 +61,11 @@ static void stop(at_append_file *file, int error, bool is_early)
     if (is_early)
         snprintf(trouble, sizeof trouble,
                  "%.400s: the disk is nearly full: recording stops, so that checkpoints can be "
-                 "written; training goes on",
+                 "written; training continues",
                  file->path);
     else
         snprintf(trouble, sizeof trouble,
-                 "%.400s: cannot write: %.100s; it ends here, training goes on", file->path,
+                 "%.400s: cannot write: %.100s; it ends here, training continues", file->path,
                  strerror(error));
     atomic_store(&troubled, true);
 }

@@ -74,13 +74,13 @@
         }
 
         /** Shows these series: [{label, index (of its color), curve: {x, y}, mean}, ..]. `note`
-         *  says what the chart leaves out. */
-        update(series, note = "") {
+         *  says what the chart leaves out. The axis begins at `from` if the data begin later. */
+        update(series, note = "", from = Infinity) {
             this.note = note;
             this.series = series.filter((one) => one.curve && !isEmpty(one.curve));
             this.element.hidden = this.series.length === 0;
             if (this.element.hidden) return;
-            const rows = tabulate(this.series);
+            const rows = tabulate(this.series, from);
             const key = this.createKey();
             if (!this.graph || this.key !== key) this.create(rows);
             else this.graph.updateOptions({ file: rows, ...this.rangeOptions(rows) });
@@ -110,7 +110,8 @@
             const single = rows.length === 1;
             const changed = single !== Boolean(this.single);
             this.single = single;
-            if (single) return { dateWindow: [rows[0][0] - 1, rows[0][0] + 1] };
+            const x = rows[0][0];
+            if (single) return { dateWindow: x > 0 ? [0, 2 * x] : [-1, 1] };
             return changed ? { dateWindow: null } : {};
         }
 
@@ -148,7 +149,7 @@
                         axisLabelFormatter: (v) => axisLabel(v, formatX),
                         drawGrid: false,
                         axisLabelWidth: 60,
-                        pixelsPerLabel: 56,
+                        pixelsPerLabel: 48,
                     },
                     y: { axisLabelFormatter: (v) => axisLabel(v, formatY), axisLabelWidth: 54 },
                 },
@@ -208,7 +209,8 @@
             const head = repeats ? null : A.el("span", { class: "at", text: y });
             const last = (one) => formatY(one.curve.y[one.curve.y.length - 1][1]);
             if (this.legend) {
-                A.fill(this.readout, head, A.el("span", { text: "last values below" }));
+                const text = this.series.length > 1 ? "last values below" : "last value below";
+                A.fill(this.readout, head, A.el("span", { text }));
                 this.legend.show(this.series.map((one) => [one.label, last(one)]));
                 return;
             }
@@ -294,11 +296,14 @@
             : format(value)
                   .replace(/(\d),000,000,000\b/, "$1G")
                   .replace(/(\d),000,000\b/, "$1M")
-                  .replace(/(\d),000\b/, "$1k");
+                  .replace(/(\d),([1-9])00,000\b/, "$1.$2M")
+                  .replace(/(\d),000\b/, "$1k")
+                  .replace(/(\d),([1-9])00\b(?!,)/, "$1.$2k");
     }
 
-    /** One row for every x of any series: [x, [low, middle, high] or null, ..]. */
-    function tabulate(series) {
+    /** One row for every x of any series: [x, [low, middle, high] or null, ..]; an empty one at
+     *  `from` if that is before all of them. */
+    function tabulate(series, from) {
         const rows = new Map();
         series.forEach((one, k) => {
             one.curve.x.forEach((x, i) => {
@@ -306,6 +311,7 @@
                 rows.get(x)[k + 1] = one.curve.y[i];
             });
         });
-        return [...rows.values()].sort((a, b) => a[0] - b[0]);
+        const sorted = [...rows.values()].sort((a, b) => a[0] - b[0]);
+        return from < sorted[0][0] ? [[from, ...series.map(() => null)], ...sorted] : sorted;
     }
 })(Anytime);

@@ -120,6 +120,7 @@
             this.stream.close();
             if (!this.paused) await this.fetchUpdates().catch(() => {});
             this.setStatus("ended");
+            this.button.disabled = true;
         }
 
         /** Starts an update as soon as it is allowed. */

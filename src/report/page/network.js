@@ -9,7 +9,7 @@
     const perSecond = (value) => bytes(value) + "/s";
 
     const CHARTS = [
-        { title: "Round trip", y: "round-trip time", formatY: seconds, of: "round_trip" },
+        { title: "Round-trip time", y: "round-trip time", formatY: seconds, of: "round_trip" },
         { title: "Sent to workers", y: "bytes per second", formatY: perSecond, of: "sent" },
         { title: "Received from workers", y: "bytes per second", formatY: perSecond, of: "received" },
     ];

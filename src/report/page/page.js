@@ -196,7 +196,11 @@
             // A chart that is created in a hidden element cannot determine its size.
             this.curveSection.hidden = this.histogramSection.hidden = false;
             this.curves.forEach((chart, i) =>
-                chart.update(series.map((group) => this.curveOf(group, CURVES[i]))),
+                chart.update(
+                    series.map((group) => this.curveOf(group, CURVES[i])),
+                    "",
+                    CURVES[i].x === "time" ? startOf(series) : Infinity,
+                ),
             );
             this.updateHistograms(series);
             // With all runs hidden, the legend stays to show them again.
@@ -260,9 +264,7 @@
                 const samples = groups.map((group) =>
                     A.pool(group.summaries.map((one) => (one.histograms || {})[HISTOGRAMS[i].of])),
                 );
-                const bins = A.isInteresting(HISTOGRAMS[i].of, samples)
-                    ? A.histogram(samples)
-                    : null;
+                const bins = A.isInteresting(samples) ? A.histogram(samples) : null;
                 chart.update(
                     groups.map((group, k) => ({
                         label: group.label,
@@ -319,6 +321,7 @@
                         curve: A.curve(process.trend, "t", RESOURCES[i].of),
                     })),
                     rest ? `${rest} more processes are in resource_stats.csv` : "",
+                    0,
                 ),
             );
         }
@@ -348,6 +351,15 @@
             this.timeline.resize();
         }
     };
+
+    /** When the first step of these series was made, so that evaluations do not begin earlier or
+     *  later than the other curves. */
+    function startOf(series) {
+        const times = series.flatMap(({ summaries }) =>
+            summaries.map((summary) => ((summary.steps || {}).t || [])[0]).filter(A.known),
+        );
+        return Math.min(Infinity, ...times);
+    }
 
     const worldText = (world) => (world === "sim" ? "simulated" : `${world} world`);
 

@@ -251,25 +251,25 @@
         { title: "Disk reads", y: "bytes read per second", formatY: perSecond, of: "read" },
         { title: "Disk writes", y: "bytes written per second", formatY: perSecond, of: "write" },
         {
-            title: "Network, received (whole machine)",
+            title: "Network received (whole machine)",
             y: "bytes received per second",
             formatY: perSecond,
             of: "net_in",
         },
         {
-            title: "Network, sent (whole machine)",
+            title: "Network sent (whole machine)",
             y: "bytes sent per second",
             formatY: perSecond,
             of: "net_out",
         },
     ];
 
-    /** Delay and staleness that are always 0 need no chart. */
-    A.isInteresting = function (of, samples) {
-        if (of !== "delay" && of !== "staleness") return true;
-        return samples.some(
-            (sample) => sample && sample.quantiles[sample.quantiles.length - 1] > 0,
-        );
+    /** What has the same value in all runs, always, needs no histogram. */
+    A.isInteresting = function (samples) {
+        const known = samples.filter(Boolean);
+        const low = Math.min(...known.map((one) => one.quantiles[0]));
+        const high = Math.max(...known.map((one) => one.quantiles[one.quantiles.length - 1]));
+        return high > low;
     };
 
     const LINES_MAX = 12,
@@ -280,8 +280,8 @@
      *  otherwise the mean and range of all workers, and two lines: those of the workers with the
      *  smallest and the largest batches. [] when all are equal. */
     A.batchCurves = function (summary) {
-        const timeline = summary.timeline;
-        if (!timeline) return [];
+        const timeline = A.timelineOf(summary);
+        if (!timeline || !timeline.rows.length) return [];
         const every = Math.max(1, Math.ceil(timeline.columns / BATCH_POINTS));
         const lines = timeline.rows.map((row) => batchMeans(timeline, row, every));
         const values = lines.flat().filter(A.known);

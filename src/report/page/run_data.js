@@ -346,6 +346,13 @@
 
     /* ---- timeline ---- */
 
+    /** The timeline without places that no worker ever had; undefined without a timeline. */
+    A.timelineOf = function ({ timeline, workers }) {
+        if (!timeline || !workers) return timeline;
+        const known = new Set(workers.map((worker) => worker.first));
+        return { ...timeline, rows: timeline.rows.filter((row) => known.has(row.first)) };
+    };
+
     const VALUE = new Uint8Array(128);
     [...DIGITS].forEach((digit, i) => (VALUE[digit.charCodeAt(0)] = i));
 

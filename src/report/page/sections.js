@@ -17,7 +17,7 @@
 
     A.Ledger = class {
         constructor() {
-            this.table = new A.Table("Samples used and dropped");
+            this.table = new A.Table("Samples used and dropped", { class: "close" });
             this.element = A.section(
                 "ledger",
                 "Samples used and dropped",
@@ -85,7 +85,7 @@
                     "tr",
                     { class: differs(name) ? "differs" : "" },
                     A.el("th", { scope: "row", text: name }),
-                    columns.map((column) => cell(column[name] || "–")),
+                    columns.map((column) => cell(isCommand(name) ? words(column[name]) : column[name] || "–")),
                 );
             const heads = ["setting", ...runs.slice(0, COLUMNS_MAX).map((run) => run.label)];
             const more = runs.length - COLUMNS_MAX;
@@ -116,6 +116,14 @@
             );
         }
     };
+
+    const isCommand = (name) => name === "command" || name === "resumed by";
+
+    /** A command whose lines break between words only, not in "--option". */
+    function words(text = "–") {
+        const parts = text.split(" ").flatMap((word) => [A.el("span", { class: "word", text: word }), " "]);
+        return A.el("span", {}, parts.slice(0, -1));
+    }
 
     const isOption = (name) => name.startsWith("--");
     const isNoOption = (name) => !isOption(name);

@@ -27,11 +27,14 @@
             .join(", ");
     }
 
+    /** A count, or the mean of some. */
+    const whole = (v, digits = 4) => (Number.isInteger(v) ? count(v) : number(v, digits));
+
     const first = (...values) => values.find((value) => A.known(value));
 
     /* Columns: heading, value, format. */
     const MEASURES = [
-        ["steps", (run) => first(resultOf(run, "steps"), stateOf(run).steps), count],
+        ["steps", (run) => first(resultOf(run, "steps"), stateOf(run).steps), whole],
         ["duration", (run) => first(resultOf(run, "seconds"), stateOf(run).seconds), seconds],
         [
             "time per step",
@@ -107,7 +110,7 @@
             ]);
             A.fill(this.tiles, runs.length === 1 ? tiles(runs[0]) : null);
             const hasLoss = shown.some(([head]) => head === "training loss");
-            this.table.set(heads, rows, hasLoss ? LOSS_NOTE : "");
+            this.table.set(heads, rows, TIME_NOTE + (hasLoss ? " " + LOSS_NOTE : ""));
         }
 
         /** The checkbox of a run: whether the charts show it. */
@@ -121,6 +124,9 @@
         }
     };
 
+    const TIME_NOTE =
+        "Duration: from the first order to the last update; the time in charts begins earlier, " +
+        "when the run was started.";
     const LOSS_NOTE =
         "Training loss: moving average with a half-life of 50 steps. The charts show every step; " +
         "with the smoothing of 50 steps they end at this value.";

@@ -50,6 +50,7 @@
                 this.readout,
                 this.canvas,
                 this.makeLegend(),
+                this.batchLegend,
             );
             this.clearReadout();
             A.onScheme(() => this.repaint());
@@ -68,6 +69,7 @@
         choose(what) {
             this.colorBy = what;
             this.legend.hidden = what !== "state";
+            this.batchLegend.hidden = what !== "batch";
             this.repaint();
         }
 
@@ -79,20 +81,27 @@
                 ["idle", "waiting"],
                 ["gone", "absent"],
             ]);
+            this.batchLegend = A.el("div", { hidden: true });
             return this.legend;
         }
 
         /** Shows the timeline of a summary; hidden when no rounds were recorded. */
         update(summary) {
-            this.timeline = summary.timeline;
+            this.timeline = A.timelineOf(summary);
             this.end = summary.state.at;
-            this.element.hidden = !this.timeline || this.timeline.columns === 0;
+            const { columns, rows } = this.timeline || { columns: 0 };
+            this.element.hidden = columns === 0 || rows.length === 0;
             this.repaint();
         }
 
         repaint() {
             if (this.element.hidden || !this.timeline) return;
             this.image = paint(this.timeline, this.colorBy);
+            const top = A.format.count(this.timeline.top);
+            A.fill(
+                this.batchLegend,
+                A.legend([["idle", "0 samples per round"], ["compute", `${top} samples per round`]]),
+            );
             this.draw();
         }
 

@@ -172,10 +172,10 @@
         return sentences.join(" ");
     }
 
-    /** Names the worst worker when it stands out. */
+    /** Names the worst worker when it stands out: twice its share of many, most of two or three. */
     function share(worst, total, count) {
-        if (worst.waited < (2 / count) * total)
-            return "no single worker dominates";
+        const least = Math.max(0.05, Math.min(2 / count, (1 + 1 / count) / 2));
+        if (worst.waited < least * total) return "no single worker dominates";
         return `worker ${worst.name} caused ${percent(worst.waited / total)} of that`;
     }
 })(Anytime);

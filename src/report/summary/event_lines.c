@@ -93,7 +93,8 @@ static void put_join(at_event_lines *e, uint64_t serial, at_ns at, const at_even
     else if (l->first == l->last)
         at_text_add(&text, "worker %u joined", l->first);
     else
-        at_text_add(&text, "workers %u to %u joined", l->first, l->last);
+        at_text_add(&text, "workers %u %s %u joined", l->first,
+                    l->last == l->first + 1 ? "and" : "to", l->last);
 }
 
 /* The first record of a connection follows the join, and says from where. */
@@ -102,8 +103,8 @@ static void put_host(at_event_lines *e, uint64_t serial, const at_record *record
     line       *l = newest(e);
     const char *host = record->link->host[0] ? record->link->host : record->link->address;
     if (!l || l->kind != JOIN || l->first != record->node || l->named) return;
-    at_text text = at_text_in(l->text, sizeof l->text);
-    text.used = strlen(l->text);
+    if (l->last > l->first) return; /* a line about several workers */
+    at_text text = {.bytes = l->text, .used = strlen(l->text), .size = sizeof l->text};
     at_text_add(&text, " from %s", host);
     l->serial = serial;
     l->named = true;

@@ -137,8 +137,12 @@ static void end_absence(at_run_summary *s, at_node worker)
     w->gone_since = AT_NEVER;
 }
 
+/* A worker is absent until it joins for the first time. */
 static void on_joined(at_run_summary *s, const at_event *event)
 {
+    assert(event->worker >= 1);
+    at_run_summary_worker *w = &s->worker[event->worker - 1];
+    if (w->serial == 0) w->gone_since = 0;
     end_absence(s, event->worker);
     at_round_times_join(s->round_times, event->worker, s->at);
     at_blame_join(s->blame, event->worker);

@@ -81,7 +81,7 @@ static void heed_signals(void)
 
 static at_err stopped(at_fail *fail)
 {
-    return at_fail_set(fail, AT_ERR_STOPPED, NULL, "stopped by a signal; the run goes on");
+    return at_fail_set(fail, AT_ERR_STOPPED, NULL, "stopped by a signal; the run continues");
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -197,7 +197,7 @@ static void check_joined(at_seat_world *w, at_ns now)
         if (!hub->member[i].expected || at_seat_children_pid(w->seats->children, i) == 0) continue;
         const char *line = at_seat_children_last_line(w->seats->children, i);
         at_fail_set(&w->failure, AT_ERR_FAILED,
-                    "use --join-timeout to wait longer, or --workers-min to go on without it",
+                    "use --join-timeout to wait longer, or --workers-min to continue without it",
                     "rank %u has not joined within %g s%s%s", i,
                     at_seconds(hub->plan->join_timeout), *line ? "; its last line of errors: " : "",
                     line);

@@ -211,6 +211,16 @@ static void a_formatted_duration_stays_within_its_buffer(void **state)
     assert_string_equal(buffer, "");
 }
 
+static void numbers_are_formatted_without_exponents(void **state)
+{
+    (void)state;
+    char buffer[32];
+    assert_string_equal(at_text_show_number(buffer, sizeof buffer, 0.0602234), "0.06022");
+    assert_string_equal(at_text_show_number(buffer, sizeof buffer, 999.94), "999.9");
+    assert_string_equal(at_text_show_number(buffer, sizeof buffer, 10633.4), "10633");
+    assert_string_equal(at_text_show_number(buffer, sizeof buffer, -1234567), "-1234567");
+}
+
 static void the_nearest_name_tolerates_typos(void **state)
 {
     (void)state;
@@ -311,6 +321,7 @@ int main(void)
         cmocka_unit_test(invalid_durations_are_refused),
         cmocka_unit_test(formatted_durations_have_three_digits),
         cmocka_unit_test(a_formatted_duration_stays_within_its_buffer),
+        cmocka_unit_test(numbers_are_formatted_without_exponents),
         cmocka_unit_test(the_nearest_name_tolerates_typos),
         cmocka_unit_test(empty_lists_and_overlong_names_have_no_nearest_name),
         cmocka_unit_test(hostile_texts_do_no_harm_and_parsers_agree),

@@ -558,10 +558,13 @@ static size_t count_listed(void)
     return count;
 }
 
-/* `train` does not list what `simulate` and `watch` list. */
+/* `train` does not list what `simulate` and `watch` list; a hub has its own world, and workers
+ * that join later. */
 static bool belongs(const at_option *row, unsigned verb)
 {
     bool simulates = !(verb & AT_FOR_TRAIN) || (verb & AT_FOR_SIMULATE);
+    if ((verb & AT_FOR_HUB) && strcmp(row->name, "world") == 0) return false;
+    if ((verb & AT_FOR_HUB) && strcmp(row->name, "workers-max") == 0) return true;
     if (row->level == AT_LEVEL_SIMULATION && !simulates) return false;
     if (row->level == AT_LEVEL_WATCHING && !(verb & AT_FOR_WATCH)) return false;
     if ((verb & AT_FOR_RUN) && !at_option_works_with_seats(row)) return false;
@@ -661,6 +664,10 @@ static void help_shows_each_verb_its_own_text(void **state)
     print_help(AT_FOR_TRAIN, true);
     assert_null(strstr(help, "Largest number of workers"));
     assert_non_null(strstr(help, "Worker processes, also as -n N; 0 trains in this process"));
+    print_help(AT_FOR_TRAIN | AT_FOR_RUN, true);
+    assert_non_null(strstr(help, "Copies of COMMAND to start, also as -n N [one per core]"));
+    print_help(AT_FOR_TRAIN | AT_FOR_HUB, true);
+    assert_non_null(strstr(help, "Workers with which the run begins"));
 }
 
 static void help_takes_no_word_but_all(void **state)

@@ -493,6 +493,22 @@ static void connections_have_rates_hosts_and_losses(void **state)
     end(&t);
 }
 
+static void the_line_of_a_join_says_from_where(void **state)
+{
+    (void)state;
+    scripted t;
+    begin(&t, "async", 2);
+    put_link(&t, 1, "10.0.0.7:1", 0); /* their line is about both, not one host */
+    script_lost(&t.run, 2, "lost its connection", true);
+    script_join(&t.run, 2, 102, 2);
+    put_link(&t, 2, "10.0.0.7:2", 0);
+    json_t *summary = at_run_summary_json(t.summary, 0);
+    assert_string_equal(line_text(summary, 0), "workers 1 and 2 joined");
+    assert_string_equal(line_text(summary, 2), "worker 2 rejoined (incarnation 2) from alpha");
+    json_decref(summary);
+    end(&t);
+}
+
 static void runs_on_one_machine_have_no_connections(void **state)
 {
     (void)state;
@@ -538,6 +554,7 @@ int main(void)
         cmocka_unit_test(without_a_log_the_csv_files_are_read),
         cmocka_unit_test(an_invalid_log_header_is_rejected),
         cmocka_unit_test(connections_have_rates_hosts_and_losses),
+        cmocka_unit_test(the_line_of_a_join_says_from_where),
         cmocka_unit_test(runs_on_one_machine_have_no_connections),
         cmocka_unit_test(more_workers_than_curves_are_still_listed),
     };
