@@ -2,6 +2,7 @@
 """Finding recorded runs again: `runs`, `show`, `latest`, --dry-run, the user's defaults, and
 anytime.read in Python."""
 import os
+import signal
 import sys
 import unittest
 
@@ -40,8 +41,22 @@ class Runs(support.TestCase):
         table = self.anytime("runs", "--columns", "run,lr,test.loss").out.splitlines()
         self.assertEqual(table[0].split(), ["run", "lr", "test.loss"])
         self.assertEqual(table[2].split()[:2], [slow, "0.5"])
-        for wrong in (("--where", "strategy"), ("--columns", ",")):
+        self.assertIn("none of 2 runs", self.anytime("runs", "--where", "steps>9").out)
+        for wrong in (("--where", "strategy"), ("--columns", ","), ("--where", "step>3"),
+                      ("--columns", "run,stepz"), ("--sort", "-batches")):
             self.assert_complaint(self.anytime("runs", *wrong, code=support.USAGE), wrong[0])
+        self.assert_complaint(self.anytime("runs", "nowhere", code=support.MISSING), "nowhere",
+                              "remove")
+
+    def test_worlds_and_runs_that_were_stopped_are_told_apart(self):
+        stopped = self.start(*support.SMALL, "--workers", 2, "--steps", 10 ** 9)
+        stopped.wait_steps(3)
+        stopped.signal(signal.SIGTERM)
+        self.assertEqual(stopped.wait().code, support.STOPPED)
+        self.make("--steps", 3, "--world", "sim", "--sample-time", "1ms")
+        rows = self.anytime("runs", "list", stopped.folder, "runs", "--json").result["runs"]
+        self.assertEqual([(row["state"], row["world"]) for row in rows],
+                         [("stopped", "local"), ("finished", "sim")])
 
     def test_runs_of_a_comparison_are_listed_by_its_folder(self):
         self.anytime("compare", "fmb", "amb", *SMALL, "--steps", 3, "--repeats", 1, "--out", "both",

@@ -340,8 +340,8 @@ const at_option at_options[] = {
     /* ---- runs ---- */
     TEXT("columns", MAIN, RUN, AT_FOR_LIST, columns, NULL, "NAME,..",
          "Values to show: of result.json (steps, test.accuracy, samples_per_second, ..) or options "
-         "of the run (lr, batch, ..) [run, state, strategy, model, data, workers, steps, seconds, "
-         "loss, accuracy]"),
+         "of the run (lr, batch, ..) [run, state, world, strategy, model, data, workers, steps, "
+         "seconds, loss, accuracy]"),
     TEXT("where", MAIN, RUN, AT_FOR_LIST, where, NULL, "TERM,..",
          "Only runs for which all terms hold, for example 'strategy=amb,accuracy>0.8'; also != < "
          "<= >="),
