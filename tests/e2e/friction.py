@@ -22,16 +22,21 @@ class Sweep(support.TestCase):
                              "--sample-time", "1ms", "--plots", "none", "--out", out)
         self.assertIn("lr, batch", ended.out)
         self.assertIn("0.1, 16", ended.out)
-        self.assertIn("best: ", ended.out)
+        self.assertRegex(ended.out, r"best: --lr 0\.[01]+ --batch \d+, by accuracy")
+        self.assertIn("times are virtual", ended.out)
         entries = json.loads((out / "compare.json").read_text())["entries"]
         self.assertEqual(len(entries), 6)
+
+    def test_an_option_cannot_be_given_twice(self):
+        ended = self.anytime("sweep", "--over", "lr=0.01", "--over", "lr=0.1", code=support.USAGE)
+        self.assert_complaint(ended, "lr is given twice")
 
 
 class Original(support.TestCase):
     def test_a_simulation_is_shown_beside_it(self):
         run = self.train(*RUN, "--steps", 20).folder
         told = self.anytime("simulate", "--from", run, "--strategy", "amb", "--run", "sim").out
-        self.assertRegex(told, r"original +fmb")
+        self.assertRegex(told, r"original +fmb +20 +[0-9.]+[mun]?s +\d+ ")
         self.assertRegex(told, r"simulated +amb")
 
     def test_other_workers_than_recorded_are_refused(self):

@@ -160,6 +160,7 @@ class Python(support.TestCase):
         run = anytime.read(ended.folder)
         self.assertEqual(len(run.steps["step"]), 5)
         self.assertEqual(len(run.rounds["time"]), 10)
+        self.assertLess(len(repr(run)), 300)  # a notebook shows it
         kinds = list(run.events["kind"])
         self.assertEqual(kinds.count("apply"), 5)
         self.assertEqual(kinds.count("message"), 10)

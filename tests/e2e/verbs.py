@@ -287,12 +287,12 @@ class Options(Case):
 
     def test_the_summary_says_whether_targets_were_reached(self):
         text = self.good(*TINY, "--target", "loss=100,accuracy=1", "--eval-every", "1")
-        self.assertRegex(text, r"target loss 100: reached after [0-9.]+ s, step 1\n")
+        self.assertRegex(text, r"target loss 100: reached after [0-9.]+ m?s, step 1\n")
         self.assertIn("target accuracy 1: missed\n", text)
 
     def test_the_summary_of_a_simulation_speaks_of_virtual_time(self):
         text = self.good("simulate", *TINY[1:3], "--workers", "2", "--steps", "3", "--quiet")
-        self.assertRegex(text, r"3 steps in [0-9.]+ s of virtual time, ")
+        self.assertRegex(text, r"3 steps in [0-9.]+ m?s of virtual time, ")
 
     def test_usual_names_are_accepted_for_options_and_steps(self):
         result = self.document(*TINY, "--learning-rate", "0.5", "--prep", "normalize")

@@ -167,7 +167,10 @@ static void add_target_part(at_text *text, const at_compare *compare, const at_e
     if (!faster) ratio = (at_interval){1 / ratio.value, 1 / ratio.high, 1 / ratio.low, ratio.count};
     at_text_add(text, "%s reaches ", entry->label);
     add_targets(text, &compare->limits);
-    add_ratio(text, &ratio, faster ? "faster than " : "slower than ", first->label);
+    if (ratio.value < 1.005 && !at_interval_known(&ratio))
+        at_text_add(text, " as fast as %s", first->label);
+    else
+        add_ratio(text, &ratio, faster ? "faster than " : "slower than ", first->label);
     if (ratio.count < entry->run_count)
         at_text_add(text, " where both do, which is in %zu of %u pairs of runs", ratio.count,
                     entry->run_count);
