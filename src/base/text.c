@@ -345,8 +345,8 @@ at_err at_text_unknown(const char *what, const char *name, const char *const *na
                        at_fail *fail)
 {
     assert(count > 0);
-    char        hint[200];
-    at_text     text = at_text_in(hint, sizeof hint);
+    char    hint[sizeof fail->hint]; /* all names, if possible: strategies take 240 characters */
+    at_text text = at_text_in(hint, sizeof hint);
     const char *nearest = at_text_nearest(name, names, count);
     if (nearest) at_text_add(&text, "did you mean %s? ", nearest);
     at_text_add(&text, "known:");

@@ -5,8 +5,11 @@
 #include <stdio.h>
 
 #include "base/machine.h"
+#include "base/text.h"
+#include "base/time.h"
 #include "cli/output.h"
 #include "report/summary/json_value.h"
+#include "world/core/hints.h"
 
 typedef struct estimate {
     at_run_preview preview;
@@ -66,7 +69,8 @@ static void print_limits(const estimate *e, const at_task *task)
     const at_limits *limits = &e->preview.limits;
     printf("a step takes about %.0f samples", e->step_samples);
     if (task->samples > 0) printf(", an epoch %.1f steps", (double)task->samples / e->step_samples);
-    if (!isnan(e->samples)) printf("; at most %.0f steps", e->samples / e->step_samples);
+    double steps = e->samples / e->step_samples;
+    if (!isnan(steps)) printf("; at most %.0f step%s", steps, steps == 1 ? "" : "s");
     if (!isnan(e->samples) && task->samples > 0)
         printf(" or %.3g epochs", e->samples / (double)task->samples);
     if (limits->time > 0) printf("; at most %.6g s", at_seconds(limits->time));
@@ -79,6 +83,7 @@ static void print_estimate(const at_launch *launch, const estimate *e)
     const at_task *task = &launch->task;
     const at_plan *plan = &launch->run.plan;
     double         available = (double)at_machine_memory().available;
+    char           time[32];
     printf("would train %s (%zu parameters) on %s (%llu training samples, %llu test samples)\n",
            task->model, task->parameters, task->data, (unsigned long long)task->samples,
            (unsigned long long)task->test_samples);
@@ -89,8 +94,17 @@ static void print_estimate(const at_launch *launch, const estimate *e)
     if (available > 0) printf(" (%.1f GB are available)", available / 1e9);
     printf("\n");
     if (e->sample_seconds > 0) printf("a sample takes about %.3g us", e->sample_seconds * 1e6);
-    if (!isnan(e->seconds)) printf(", so computing takes at least %.3g s", e->seconds);
+    if (!isnan(e->seconds))
+        printf(", so computing takes at least %s",
+               at_text_show_duration(time, sizeof time, AT_SEC(e->seconds)));
     printf("%snothing was written\n", e->sample_seconds > 0 ? "\n" : "");
+}
+
+/* A run would say the same. */
+static void say(void *self, const char *text)
+{
+    (void)self;
+    fprintf(stderr, "%s\n", text);
 }
 
 at_err at_dry_run(const at_launch *launch, const at_settings *settings, at_fail *fail)
@@ -98,6 +112,7 @@ at_err at_dry_run(const at_launch *launch, const at_settings *settings, at_fail 
     estimate e = {0};
     assert(launch->run.task);
     AT_TRY(make_estimate(launch, &e, fail));
+    if (!settings->quiet) at_hints_before(&launch->run, &launch->run.plan, say, NULL);
     if (settings->json) return at_print_json_take(estimate_json(launch, &e), fail);
     print_estimate(launch, &e);
     return AT_OK;

@@ -118,6 +118,23 @@ class NetFiles(support.TestCase):
         self.assertEqual((resumed.code, resumed.result["steps"]), (support.DONE, 9), resumed)
 
 
+class Messages(support.TestCase):
+    def test_a_hint_names_every_strategy(self):
+        ended = self.anytime("train", "--strategy", "ambb", code=support.USAGE)
+        self.assert_complaint(ended, "did you mean amb?", "hogwild")
+
+    def test_a_dry_run_says_what_a_run_would(self):
+        rows = "\n".join(f"{i % 7},{i % 3}" for i in range(30))
+        (self.folder / "rows.csv").write_text(f"a,label\n{rows}\n")
+        ended = self.anytime("train", "--data", "rows.csv", "--batch", 512, "--dry-run")
+        for words in ("3 of 30 rows are held out", "are scaled", "the data has only 27"):
+            self.assertIn(words, ended.err)
+
+    def test_a_test_split_without_use_is_noted(self):
+        ended = self.train(*RUN, "--steps", 1, "--test-split", 0.3)
+        self.assertIn("--test-split is not used: the data has a test part", ended.err)
+
+
 class Stopping(support.TestCase):
     def test_a_signal_is_answered_at_once(self):
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -157,6 +174,7 @@ class Pictures(support.TestCase):
         self.assertEqual(ended.err.count("are enlarged"), 1)
         calm = self.train("--data", f"{data},24", *words)
         self.assertNotIn("are enlarged", calm.err)
+        self.assertRegex(calm.err, r"\d+ of 24 pictures, chosen by their names, are held out")
 
 
 def png(width, height, shade):

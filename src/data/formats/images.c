@@ -313,6 +313,13 @@ static bool has_split(const char *name, at_split split)
     return parse(name, &wanted) && has_images_of(wanted.folder, split);
 }
 
+static bool divides(const char *name)
+{
+    request wanted;
+    char    path[PATH_MAX];
+    return parse(name, &wanted) && !find_split(wanted.folder, AT_SPLIT_TRAIN, path);
+}
+
 static at_err parse_request(const char *name, request *wanted, at_fail *fail)
 {
     if (parse(name, wanted)) return AT_OK;
@@ -395,4 +402,5 @@ const at_format at_format_images = {
     .load = load,
     .source_files = source_files,
     .enlarges = enlarges,
+    .divides = divides,
 };
