@@ -129,8 +129,9 @@ class Help(Case):
     def test_help_of_train_has_every_option_of_a_run(self):
         echo = self.document(*TINY)["options"]
         listed = set(self.options("train", "--help", "all"))
-        self.assertLessEqual(len(listed), 60)
-        self.assertEqual(listed - set(echo), {"watch", "config", "help", "dry-run"})
+        self.assertLessEqual(len(listed), 70)
+        self.assertEqual(listed - set(echo), {"watch", "config", "help", "dry-run", "log-style"})
+        self.assertLessEqual({"label", "ignore", "missing", "header"}, listed)
         simulation = set(echo) - listed
         self.assertLessEqual({"latency", "bandwidth", "faults", "comm-delay"}, simulation)
         self.assertLessEqual(simulation, set(self.options("simulate", "--help", "all")))
