@@ -11,14 +11,6 @@
 #include "report/summary/json_value.h"
 #include "world/core/hints.h"
 
-typedef struct estimate {
-    at_run_preview preview;
-    double         step_samples; /* mean, of all workers */
-    double         samples;      /* of the whole run; NAN: it depends on time or a target */
-    double         sample_seconds;
-    double         seconds; /* of computing, without delays and waiting; NAN: unknown */
-} estimate;
-
 /* The first limit that is reached counts; time and targets cannot be known before. */
 static double samples_of(const at_limits *limits, double step_samples)
 {
@@ -28,7 +20,7 @@ static double samples_of(const at_limits *limits, double step_samples)
     return isinf(samples) ? NAN : ceil(samples / step_samples) * step_samples;
 }
 
-static at_err make_estimate(const at_launch *launch, estimate *e, at_fail *fail)
+at_err at_dry_run_estimate(const at_launch *launch, at_dry_estimate *e, at_fail *fail)
 {
     const at_run_options *run = &launch->run;
     const at_plan        *plan = &run->plan;
@@ -48,7 +40,7 @@ static at_err make_estimate(const at_launch *launch, estimate *e, at_fail *fail)
     return AT_OK;
 }
 
-static json_t *estimate_json(const at_launch *launch, const estimate *e)
+static json_t *estimate_json(const at_launch *launch, const at_dry_estimate *e)
 {
     const at_task *task = &launch->task;
     const at_plan *plan = &launch->run.plan;
@@ -64,7 +56,7 @@ static json_t *estimate_json(const at_launch *launch, const estimate *e)
                      at_json_number(e->sample_seconds), "seconds", at_json_number(e->seconds));
 }
 
-static void print_limits(const estimate *e, const at_task *task)
+static void print_limits(const at_dry_estimate *e, const at_task *task)
 {
     const at_limits *limits = &e->preview.limits;
     printf("a step takes about %.0f samples", e->step_samples);
@@ -78,7 +70,7 @@ static void print_limits(const estimate *e, const at_task *task)
     printf("\n");
 }
 
-static void print_estimate(const at_launch *launch, const estimate *e)
+static void print_estimate(const at_launch *launch, const at_dry_estimate *e)
 {
     const at_task *task = &launch->task;
     const at_plan *plan = &launch->run.plan;
@@ -109,9 +101,9 @@ static void say(void *self, const char *text)
 
 at_err at_dry_run(const at_launch *launch, const at_settings *settings, at_fail *fail)
 {
-    estimate e = {0};
+    at_dry_estimate e = {0};
     assert(launch->run.task);
-    AT_TRY(make_estimate(launch, &e, fail));
+    AT_TRY(at_dry_run_estimate(launch, &e, fail));
     if (!settings->quiet) at_hints_before(&launch->run, &launch->run.plan, say, NULL);
     if (settings->json) return at_print_json_take(estimate_json(launch, &e), fail);
     print_estimate(launch, &e);

@@ -130,6 +130,16 @@ class Messages(support.TestCase):
         for words in ("3 of 30 rows are held out", "are scaled", "the data has only 27"):
             self.assertIn(words, ended.err)
 
+    def test_a_comparison_says_once_what_it_does_with_its_data(self):
+        rows = "\n".join(f"{i % 7},{i % 3}" for i in range(60))
+        (self.folder / "rows.csv").write_text(f"a,label\n{rows}\n")
+        for world in ("local", "sim"):
+            with self.subTest(world=world):
+                ended = self.anytime("compare", "fmb", "amb", "--data", "rows.csv", "--workers", 2,
+                                     "--batch", 4, "--steps", 3, "--repeats", 2, "--plots", "none",
+                                     "--world", world, "--sample-time", "100us", "--out", world)
+                self.assertEqual(ended.err.count("rows are held out"), 1, ended)
+
     def test_a_test_split_without_use_is_noted(self):
         ended = self.train(*RUN, "--steps", 1, "--test-split", 0.3)
         self.assertIn("--test-split is not used: the data has a test part", ended.err)

@@ -101,6 +101,12 @@ class Runs(support.TestCase):
         plan = self.anytime("simulate", *SMALL, "--epochs", 2, "--dry-run", "--json").result
         self.assertEqual((plan["steps"], plan["parameters"]), (25, 27))
         self.assertGreater(plan["seconds"], 0)
+        several = self.anytime("compare", "fmb", "amb", *SMALL, "--epochs", 2, "--dry-run").out
+        self.assertIn("would make 6 runs: 2 entries, 3 repeats each", several)
+        self.assertRegex(several, r"\nfmb +32 +25 ")
+        grid = self.anytime("sweep", "--over", "lr=0.1,0.2", *SMALL, "--seconds", 2, "--dry-run",
+                            "--json").result
+        self.assertEqual((len(grid["entries"]), grid["seconds"]), (2, 12))
         self.anytime("train", *SMALL, "--dry-run", "--data", "nothing", code=support.MISSING)
         self.anytime("train", *SMALL, "--dry-run", "--latency", "1s", code=support.USAGE)
         self.assertEqual(list(self.folder.rglob("*")), [])

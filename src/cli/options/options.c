@@ -327,7 +327,7 @@ const at_option at_options[] = {
 
     TEXT("log-style", RARE, RUN, LIVE, log_style, "lines", "lines|classic",
          "classic: a line per round and per step on stdout, as the published programs print them"),
-    FLAG("dry-run", RARE, RUN, LIVE, dry_run, "no",
+    FLAG("dry-run", RARE, RUN, LIVE | COMPARE | SWEEP, dry_run, "no",
          "Check everything, print sizes, memory and time needed, and write nothing"),
     WHOLE("restarts", COMMON, RUN, RUN_VERB, restarts, "5", 0, 1e9, "N",
           "How often a worker that ends with an error is started again; its next report resets "
