@@ -191,6 +191,8 @@ class Help(Case):
     def test_the_version_is_printed(self):
         self.assertRegex(self.good("--version"), r"^anytime \d+\.\d+\.\d+.*\nengines: .+\n$")
         self.assertEqual(self.good("-V"), self.good("--version"))
+        document = json.loads(self.good("--version", "--json"))
+        self.assertEqual(list(document), ["anytime", "commit", "engines"])
 
     def test_a_reader_may_stop_early(self):
         reader, writer = os.pipe()
