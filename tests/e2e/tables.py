@@ -142,6 +142,8 @@ class Tables(support.TestCase):
         with bad.open() as rows:
             piped = self.anytime("predict", run, "-", stdin=rows, code=support.FORMAT)
         self.assert_complaint(piped, "stdin: line 1", "'y'")
+        as_data = self.anytime("predict", run, "--data", bad, code=support.FORMAT)
+        self.assert_complaint(as_data, "to predict the rows of a file")
 
     def test_runs_are_used_from_any_folder_and_export_needs_no_data(self):
         data = self.classes(name="here.csv", header=["x", "y", "label"])

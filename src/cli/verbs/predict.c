@@ -183,11 +183,23 @@ static void close_predictor(predictor *p)
     at_trained_model_close(&p->model);
 }
 
+/* --data is what the model was trained on, not what to predict. */
+static void hint_at_file(const at_parsed *parsed, at_fail *fail)
+{
+    at_text hint = at_text_in(fail->hint, sizeof fail->hint);
+    at_text_add(&hint,
+                "--data names the training data; to predict the rows of a file: anytime "
+                "predict %s FILE",
+                parsed->word[0]);
+}
+
 at_err at_verb_predict(at_parsed *parsed, const char *command, at_fail *fail)
 {
     predictor       p = {0};
     at_loading_line line;
+    bool            own_data = at_options_given(parsed, "data") && parsed->words == 1;
     at_err          err = open_predictor(&p, parsed, command, fail);
+    if (err && own_data) hint_at_file(parsed, fail);
     if (!err) {
         at_loading_line_init(&line, p.model.source, parsed->settings.quiet || isatty(1));
         line.doing = "predicting with";

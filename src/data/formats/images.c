@@ -395,7 +395,7 @@ static bool enlarges(const char *name, at_image_shape *before, at_image_shape *a
 const at_format at_format_images = {
     .name = "images",
     .summary = "JPEG and PNG images, one folder per class, scaled to one size (FOLDER,SIZE)",
-    .expects = "folders of .jpg or .png files",
+    .expects = "a subfolder of .jpg or .png files for each class",
     .slow_to_read = true,
     .claims = claims,
     .has_split = has_split,
