@@ -25,6 +25,14 @@ class Run:
     resources: dict[str, Any]  # resource_stats.csv
     events: dict[str, Any]     # events.bin: time, version, kind, worker (0: none) and text
 
+    def __repr__(self) -> str:
+        """Short: a notebook shows it for a cell that ends with a run."""
+        lengths = (f"{name}: {len(next(iter(table.values()), ()))} rows"
+                   for name, table in (("curve", self.curve), ("steps", self.steps),
+                                       ("rounds", self.rounds), ("resources", self.resources),
+                                       ("events", self.events)))
+        return f"<run {self.folder}; {', '.join(lengths)}>"
+
 
 def _column(values: list[str]) -> Any:
     import numpy

@@ -5,16 +5,11 @@
 #include <stdio.h>
 
 #include "base/machine.h"
+#include "base/text.h"
+#include "base/time.h"
 #include "cli/output.h"
 #include "report/summary/json_value.h"
-
-typedef struct estimate {
-    at_run_preview preview;
-    double         step_samples; /* mean, of all workers */
-    double         samples;      /* of the whole run; NAN: it depends on time or a target */
-    double         sample_seconds;
-    double         seconds; /* of computing, without delays and waiting; NAN: unknown */
-} estimate;
+#include "world/core/hints.h"
 
 /* The first limit that is reached counts; time and targets cannot be known before. */
 static double samples_of(const at_limits *limits, double step_samples)
@@ -25,7 +20,7 @@ static double samples_of(const at_limits *limits, double step_samples)
     return isinf(samples) ? NAN : ceil(samples / step_samples) * step_samples;
 }
 
-static at_err make_estimate(const at_launch *launch, estimate *e, at_fail *fail)
+at_err at_dry_run_estimate(const at_launch *launch, at_dry_estimate *e, at_fail *fail)
 {
     const at_run_options *run = &launch->run;
     const at_plan        *plan = &run->plan;
@@ -45,7 +40,7 @@ static at_err make_estimate(const at_launch *launch, estimate *e, at_fail *fail)
     return AT_OK;
 }
 
-static json_t *estimate_json(const at_launch *launch, const estimate *e)
+static json_t *estimate_json(const at_launch *launch, const at_dry_estimate *e)
 {
     const at_task *task = &launch->task;
     const at_plan *plan = &launch->run.plan;
@@ -61,12 +56,13 @@ static json_t *estimate_json(const at_launch *launch, const estimate *e)
                      at_json_number(e->sample_seconds), "seconds", at_json_number(e->seconds));
 }
 
-static void print_limits(const estimate *e, const at_task *task)
+static void print_limits(const at_dry_estimate *e, const at_task *task)
 {
     const at_limits *limits = &e->preview.limits;
     printf("a step takes about %.0f samples", e->step_samples);
     if (task->samples > 0) printf(", an epoch %.1f steps", (double)task->samples / e->step_samples);
-    if (!isnan(e->samples)) printf("; at most %.0f steps", e->samples / e->step_samples);
+    double steps = e->samples / e->step_samples;
+    if (!isnan(steps)) printf("; at most %.0f step%s", steps, steps == 1 ? "" : "s");
     if (!isnan(e->samples) && task->samples > 0)
         printf(" or %.3g epochs", e->samples / (double)task->samples);
     if (limits->time > 0) printf("; at most %.6g s", at_seconds(limits->time));
@@ -74,11 +70,12 @@ static void print_limits(const estimate *e, const at_task *task)
     printf("\n");
 }
 
-static void print_estimate(const at_launch *launch, const estimate *e)
+static void print_estimate(const at_launch *launch, const at_dry_estimate *e)
 {
     const at_task *task = &launch->task;
     const at_plan *plan = &launch->run.plan;
     double         available = (double)at_machine_memory().available;
+    char           time[32];
     printf("would train %s (%zu parameters) on %s (%llu training samples, %llu test samples)\n",
            task->model, task->parameters, task->data, (unsigned long long)task->samples,
            (unsigned long long)task->test_samples);
@@ -89,15 +86,25 @@ static void print_estimate(const at_launch *launch, const estimate *e)
     if (available > 0) printf(" (%.1f GB are available)", available / 1e9);
     printf("\n");
     if (e->sample_seconds > 0) printf("a sample takes about %.3g us", e->sample_seconds * 1e6);
-    if (!isnan(e->seconds)) printf(", so computing takes at least %.3g s", e->seconds);
+    if (!isnan(e->seconds))
+        printf(", so computing takes at least %s",
+               at_text_show_duration(time, sizeof time, AT_SEC(e->seconds)));
     printf("%snothing was written\n", e->sample_seconds > 0 ? "\n" : "");
+}
+
+/* A run would say the same. */
+static void say(void *self, const char *text)
+{
+    (void)self;
+    fprintf(stderr, "%s\n", text);
 }
 
 at_err at_dry_run(const at_launch *launch, const at_settings *settings, at_fail *fail)
 {
-    estimate e = {0};
+    at_dry_estimate e = {0};
     assert(launch->run.task);
-    AT_TRY(make_estimate(launch, &e, fail));
+    AT_TRY(at_dry_run_estimate(launch, &e, fail));
+    if (!settings->quiet) at_hints_before(&launch->run, &launch->run.plan, say, NULL);
     if (settings->json) return at_print_json_take(estimate_json(launch, &e), fail);
     print_estimate(launch, &e);
     return AT_OK;

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/loading_progress.h"
 #include "data/set/resolve.h"
+#include "data/set/set_pair.h"
 #include "step/switch.h"
 #include "world/mpi/mpi_world.h"
 #include "world/seat/seat_hub.h"
@@ -575,6 +576,15 @@ static void note_chosen_model(const at_settings *s, const at_task *task)
             task->data, task->model, s->model);
 }
 
+static void note_unused_split(const at_parsed *parsed)
+{
+    const at_settings *s = &parsed->settings;
+    if (s->quiet || s->resume || !at_options_given(parsed, "test-split")) return;
+    if (s->test_data || at_dataset_has_test(s->data))
+        fprintf(stderr, "anytime: note: --test-split is not used: %s\n",
+                s->test_data ? "--test-data is given" : "the data has a test part");
+}
+
 /* Samples that are a hundred times as large as their pictures learn nothing more, and take a
  * hundred times the memory and time. Said once: a comparison opens many runs. */
 static void warn_of_enlarged(const at_settings *s, const at_launch *launch)
@@ -614,6 +624,7 @@ static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char
     else if (!parsed->launcher || parsed->launcher->rank == 0) {
         note_unused_options(parsed, plan);
         note_chosen_model(s, &launch->task);
+        if (!inputs && !own) note_unused_split(parsed);
         if (!inputs && !own) warn_of_enlarged(s, launch);
     }
     return err;

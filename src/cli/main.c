@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/commit.h"
+#include "cli/output.h"
 #include "cli/parts.h"
 #include "cli/run_names.h"
 #include "cli/verbs/verbs.h"
@@ -33,7 +34,7 @@ static void print_overview(FILE *file)
                   "To begin, run `anytime train`.\n");
 }
 
-static void print_version(void)
+static at_err print_version(bool json, at_fail *fail)
 {
     static const char *const isa[] = {
         [AT_ISA_PORTABLE] = "portable", [AT_ISA_AVX2] = "AVX2", [AT_ISA_AVX512] = "AVX-512"};
@@ -43,10 +44,17 @@ static void print_version(void)
     char missing[64];
     bool onednn = at_conv_onednn.block() > 0;
     at_parts_missing(missing, sizeof missing);
+    if (json)
+        return at_print_json_take(json_pack("{s:s, s:s, s:{s:s, s:b, s:s%}}", "anytime",
+                                            ANYTIME_VERSION, "commit", at_commit, "engines",
+                                            "kernels", isa[at_isa_here()], "onednn", (int)onednn,
+                                            "blas", blas, (size_t)name),
+                                  fail);
     printf("anytime %s%s%s\nengines: our own kernels (%s), %s%.*s\n", ANYTIME_VERSION,
            *at_commit ? ", commit " : "", at_commit, isa[at_isa_here()], onednn ? "oneDNN, " : "",
            name, blas);
     if (*missing) printf("built without: %s\n", missing);
+    return AT_OK;
 }
 
 static void print_verb(const at_verb *verb, bool all)
@@ -159,10 +167,8 @@ static at_err dispatch(int argc, char **argv, bool *all_ranks, at_fail *fail)
             print_overview(stdout);
         return AT_OK;
     }
-    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
-        print_version();
-        return AT_OK;
-    }
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+        return print_version(argc > 2 && strcmp(argv[2], "--json") == 0, fail);
     const at_verb *verb = at_verb_find(name);
     return verb ? run_verb(verb, argc, argv, all_ranks, fail) : unknown_verb(name, fail);
 }

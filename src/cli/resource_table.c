@@ -13,7 +13,7 @@ static const struct {
     const char *key, *head, *unit;
     int         digits;
     double      factor;
-} fields[FIELDS] = {[CPU] = {"cpu_seconds", "processor", "s", 2, 1},
+} fields[FIELDS] = {[CPU] = {"cpu_seconds", "CPU", "s", 2, 1},
                     [SHARE] = {"cpu_share", "of a core", "%", 0, 100},
                     [MEMORY] = {"peak_bytes", "memory", "MB", 1, 1e-6},
                     [SENT] = {"sent_bytes", "sent", "MB", 1, 1e-6},

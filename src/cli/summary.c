@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+#include "base/time.h"
 #include "cli/output.h"
 #include "cli/resource_table.h"
 #include "report/summary/table.h"
@@ -204,17 +206,29 @@ static bool is_virtual(const json_t *result)
     return world && strcmp(world, "sim") == 0;
 }
 
+/* "3.21 s", "43.9 ms" */
+static const char *show_seconds(char *buffer, size_t size, double seconds)
+{
+    if (seconds < 0.1)
+        snprintf(buffer, size, "%.3g ms", 1e3 * seconds);
+    else
+        snprintf(buffer, size, "%.2f s", seconds);
+    return buffer;
+}
+
 /* "target accuracy 0.85: reached after 3.21 s, step 140", or that it was missed. */
 static void print_targets(const json_t *result)
 {
     const json_t *targets = json_object_get(result, "targets"), *target;
+    char          shown[32];
     size_t        i;
     json_array_foreach(targets, i, target)
     {
         printf("target %s %.4g: ", json_string_value(json_object_get(target, "metric")),
                real_at(target, "value"));
         if (json_is_number(json_object_get(target, "seconds")))
-            printf("reached after %.2f s, step %lld\n", real_at(target, "seconds"),
+            printf("reached after %s, step %lld\n",
+                   show_seconds(shown, sizeof shown, real_at(target, "seconds")),
                    whole_at(target, "step"));
         else
             printf("missed\n");
@@ -225,10 +239,12 @@ static void print_totals(const json_t *result)
 {
     const json_t *test = json_object_get(result, "test");
     const json_t *samples = json_object_get(result, "samples");
-    printf("%s: %lld steps in %.2f s%s, %.0f samples/s, %.0f %% of the workers' time useful\n",
+    char          shown[32];
+    printf("%s: %lld steps in %s%s, %.0f samples/s, %.0f %% of the workers' time useful\n",
            json_string_value(json_object_get(result, "strategy")), whole_at(result, "steps"),
-           real_at(result, "seconds"), is_virtual(result) ? " of virtual time" : "",
-           real_at(result, "samples_per_second"), 100 * real_at(result, "useful_fraction"));
+           show_seconds(shown, sizeof shown, real_at(result, "seconds")),
+           is_virtual(result) ? " of virtual time" : "", real_at(result, "samples_per_second"),
+           100 * real_at(result, "useful_fraction"));
     printf("samples: %lld drawn = %lld used + %lld dropped\n", whole_at(samples, "drawn"),
            whole_at(samples, "used"), whole_at(samples, "dropped"));
     if (json_is_number(json_object_get(test, "loss")) ||
@@ -261,15 +277,23 @@ static void add_cell(at_table *table, const char *format, const json_t *number)
     at_table_add(table, "%s", text);
 }
 
+static void add_time(at_table *table, const json_t *seconds)
+{
+    char text[32];
+    if (json_is_number(seconds))
+        at_text_show_duration(text, sizeof text, AT_SEC(json_number_value(seconds)));
+    at_table_add(table, "%s", json_is_number(seconds) ? text : "-");
+}
+
 static void add_run(at_table *table, const char *name, const json_t *result)
 {
     const json_t *test = json_object_get(result, "test");
     at_table_add(table, "%s", name);
     at_table_add(table, "%s", json_string_value(json_object_get(result, "strategy")));
     add_cell(table, "%.0f", json_object_get(result, "steps"));
-    add_cell(table, "%.4g s", json_object_get(json_object_get(result, "step_seconds"), "mean"));
+    add_time(table, json_object_get(json_object_get(result, "step_seconds"), "mean"));
     add_cell(table, "%.0f", json_object_get(result, "samples_per_second"));
-    add_cell(table, "%.4g s", json_object_get(result, "seconds"));
+    add_time(table, json_object_get(result, "seconds"));
     add_cell(table, "%.4g", json_object_get(test, "loss"));
     add_cell(table, "%.4g", json_object_get(test, "accuracy"));
 }

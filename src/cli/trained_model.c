@@ -97,8 +97,13 @@ static at_err read_as_trained(at_parsed *parsed, const char *inputs, at_fail *fa
     if (!file || strcmp(file, test) != 0) return AT_OK;
     json_t     *json = json_loads(inputs, 0, NULL);
     const char *format = json_string_value(json_object_get(json, "format"));
+    bool        pictures = format && strcmp(format, "images") == 0;
     snprintf(name, sizeof name, "%s:%s", format ? format : "", file);
     json_decref(json);
+    if (pictures)
+        return at_fail_set(fail, AT_ERR_USAGE, "give pictures, or a folder of them",
+                           "%s is not a JPEG or PNG picture, and the model was trained on pictures",
+                           file);
     return at_options_set(parsed, AT_FOR_TRAIN, "test-data", name, fail);
 }
 

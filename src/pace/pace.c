@@ -45,6 +45,11 @@ struct at_pace {
     at_pace           *next; /* the models after a '+' */
 };
 
+const char *at_pace_model_name(size_t index)
+{
+    return index < MODELS ? models[index].name : NULL;
+}
+
 static at_err unknown_model(const char *name, at_fail *fail)
 {
     const char *names[MODELS];

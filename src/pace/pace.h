@@ -54,6 +54,9 @@ typedef struct at_pace_options {
 at_err at_pace_new(const at_pace_options *options, at_pace **pace, at_fail *fail);
 void   at_pace_free(at_pace *pace); /* accepts NULL */
 
+/* Names of straggler models; NULL after the last one. */
+const char *at_pace_model_name(size_t index);
+
 /* A recorded pace: round r of worker w+1 sleeps for sleep_s[r * workers + w] and computes
  * factor[r * workers + w] times as long as --sample-time says. A longer run repeats it. */
 typedef struct at_pace_rounds {

@@ -30,10 +30,13 @@ static double targets_fraction(const at_run_progress *progress)
     return least;
 }
 
+/* Since the first order, with the time that a resumed run had trained before. */
 static at_ns trained_ns(const at_run_progress *progress)
 {
-    at_ns began = progress->tally->began_at;
-    return progress->stepped && began != AT_NEVER ? progress->tally->applied_at - began : 0;
+    const at_snapshot *resume = progress->info->resume;
+    at_ns              began = progress->tally->began_at, before = resume ? resume->elapsed : 0;
+    if (!progress->stepped || began == AT_NEVER) return before;
+    return before + progress->tally->applied_at - began;
 }
 
 /* Progress toward a target is not linear, so targets count only when no other limit is set. */

@@ -18,7 +18,7 @@ typedef struct at_run_progress_mark {
 
 typedef struct at_run_progress {
     const at_run_info   *info;
-    const at_tally      *tally; /* of the same records */
+    const at_tally      *tally; /* of the same records, not of those before a run was resumed */
     uint64_t             step, samples;
     double               began;   /* fraction at the start: not 0 for a resumed run */
     at_run_progress_mark mark[2]; /* two to four seconds ago, and a newer one */

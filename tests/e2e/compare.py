@@ -162,7 +162,7 @@ def test_a_sweep_says_which_value_is_best():
     assert done.returncode == 0, done.stderr
     head = done.stdout.split("\n", 1)[0].split()
     assert head[0] == "lr" and head.count("lr") == 1, done.stdout
-    assert "best: lr-0.3, by accuracy at the end (" in done.stdout, done.stdout
+    assert "best: --lr 0.3, by accuracy at the end (" in done.stdout, done.stdout
     assert "compare" not in done.stderr and "sweep: run 1 of 6" in done.stderr, done.stderr
 
 

@@ -22,16 +22,21 @@ class Sweep(support.TestCase):
                              "--sample-time", "1ms", "--plots", "none", "--out", out)
         self.assertIn("lr, batch", ended.out)
         self.assertIn("0.1, 16", ended.out)
-        self.assertIn("best: ", ended.out)
+        self.assertRegex(ended.out, r"best: --lr 0\.[01]+ --batch \d+, by accuracy")
+        self.assertIn("times are virtual", ended.out)
         entries = json.loads((out / "compare.json").read_text())["entries"]
         self.assertEqual(len(entries), 6)
+
+    def test_an_option_cannot_be_given_twice(self):
+        ended = self.anytime("sweep", "--over", "lr=0.01", "--over", "lr=0.1", code=support.USAGE)
+        self.assert_complaint(ended, "lr is given twice")
 
 
 class Original(support.TestCase):
     def test_a_simulation_is_shown_beside_it(self):
         run = self.train(*RUN, "--steps", 20).folder
         told = self.anytime("simulate", "--from", run, "--strategy", "amb", "--run", "sim").out
-        self.assertRegex(told, r"original +fmb")
+        self.assertRegex(told, r"original +fmb +20 +[0-9.]+[mun]?s +\d+ ")
         self.assertRegex(told, r"simulated +amb")
 
     def test_other_workers_than_recorded_are_refused(self):
@@ -113,6 +118,33 @@ class NetFiles(support.TestCase):
         self.assertEqual((resumed.code, resumed.result["steps"]), (support.DONE, 9), resumed)
 
 
+class Messages(support.TestCase):
+    def test_a_hint_names_every_strategy(self):
+        ended = self.anytime("train", "--strategy", "ambb", code=support.USAGE)
+        self.assert_complaint(ended, "did you mean amb?", "hogwild")
+
+    def test_a_dry_run_says_what_a_run_would(self):
+        rows = "\n".join(f"{i % 7},{i % 3}" for i in range(30))
+        (self.folder / "rows.csv").write_text(f"a,label\n{rows}\n")
+        ended = self.anytime("train", "--data", "rows.csv", "--batch", 512, "--dry-run")
+        for words in ("3 of 30 rows are held out", "are scaled", "the data has only 27"):
+            self.assertIn(words, ended.err)
+
+    def test_a_comparison_says_once_what_it_does_with_its_data(self):
+        rows = "\n".join(f"{i % 7},{i % 3}" for i in range(60))
+        (self.folder / "rows.csv").write_text(f"a,label\n{rows}\n")
+        for world in ("local", "sim"):
+            with self.subTest(world=world):
+                ended = self.anytime("compare", "fmb", "amb", "--data", "rows.csv", "--workers", 2,
+                                     "--batch", 4, "--steps", 3, "--repeats", 2, "--plots", "none",
+                                     "--world", world, "--sample-time", "100us", "--out", world)
+                self.assertEqual(ended.err.count("rows are held out"), 1, ended)
+
+    def test_a_test_split_without_use_is_noted(self):
+        ended = self.train(*RUN, "--steps", 1, "--test-split", 0.3)
+        self.assertIn("--test-split is not used: the data has a test part", ended.err)
+
+
 class Stopping(support.TestCase):
     def test_a_signal_is_answered_at_once(self):
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -152,6 +184,7 @@ class Pictures(support.TestCase):
         self.assertEqual(ended.err.count("are enlarged"), 1)
         calm = self.train("--data", f"{data},24", *words)
         self.assertNotIn("are enlarged", calm.err)
+        self.assertRegex(calm.err, r"\d+ of 24 pictures, chosen by their names, are held out")
 
 
 def png(width, height, shade):

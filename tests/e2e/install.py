@@ -135,6 +135,10 @@ class Install(unittest.TestCase):
         self.assertIn("fashion-mnist", self.completed("anytime", "data", "get", ""))
         self.assertEqual(self.completed("anytime", "train", "--shard", "by"), ["by-class"])
         self.assertIn("fmb", self.completed("anytime", "compare", ""))
+        for name, begin, whole in (("optimizer", "rms", "rmsprop"), ("straggler", "nia", "niagara"),
+                                     ("lr-schedule", "cos", "cosine")):
+            self.assertEqual(self.completed("anytime", "train", f"--{name}", begin), [whole])
+        self.assertEqual(self.completed("anytime", "train", "--no-resp"), ["--no-respawn"])
 
     def test_a_real_bash_completes_values(self):
         """As a user sees it: bash-completion finds the installed file, and Tab writes the rest."""

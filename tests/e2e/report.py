@@ -28,7 +28,8 @@ def test_each_run_has_a_row_and_a_color():
     simulate("tuesday", "--strategy", "async")
     out, _ = anytime("report", "monday/", "./tuesday", "--out", "both")
     lines = out.splitlines()
-    assert [line.split()[:2] for line in lines[2:4]] == [["monday", "fmb"], ["tuesday", "async"]]
+    assert [line.split()[:3] for line in lines[2:4]] == [["monday", "fmb", "sim"],
+                                                         ["tuesday", "async", "sim"]]
     assert lines[-1] == "written to both", out
     with open("both/wait-time.csv", encoding="utf-8") as file:
         text = file.read()

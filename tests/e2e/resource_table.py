@@ -10,7 +10,7 @@ FEATURES, CLASSES, WORKERS, STEPS = 31, 8, 3, 40  # the vectors need no padding
 JOB = ("--model", "softmax", "--data", f"synthetic:2000,{FEATURES},{CLASSES}", "--workers",
        WORKERS, "--batch", 16, "--steps", STEPS, "--eval-every", 0)
 VECTOR = 4 * CLASSES * (FEATURES + 1)  # bytes of the parameters, and of a gradient
-HEADS = ["process", "processor", "of a core", "memory", "sent", "received", "disk read",
+HEADS = ["process", "CPU", "of a core", "memory", "sent", "received", "disk read",
          "disk write"]
 FIELDS = {"cpu_seconds", "cpu_share", "peak_bytes", "sent_bytes", "received_bytes", "read_bytes",
           "write_bytes"}
@@ -103,7 +103,7 @@ class Tables(support.TestCase):
         self.assertEqual(head, ["run", *HEADS])
         self.assertEqual(rows[0][:2], [run.name, "hub"])
         markdown = (self.folder / "report/report.md").read_text()
-        self.assertIn("| run | process | processor |", markdown)
+        self.assertIn("| run | process | CPU |", markdown)
         self.assertIn(f"| {run.name} | worker (mean) |", markdown)
         page = (self.folder / "report/report.html").read_text()
         self.assertIn("A.ResourceTable", page)

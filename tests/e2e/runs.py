@@ -2,6 +2,7 @@
 """Finding recorded runs again: `runs`, `show`, `latest`, --dry-run, the user's defaults, and
 anytime.read in Python."""
 import os
+import signal
 import sys
 import unittest
 
@@ -40,8 +41,22 @@ class Runs(support.TestCase):
         table = self.anytime("runs", "--columns", "run,lr,test.loss").out.splitlines()
         self.assertEqual(table[0].split(), ["run", "lr", "test.loss"])
         self.assertEqual(table[2].split()[:2], [slow, "0.5"])
-        for wrong in (("--where", "strategy"), ("--columns", ",")):
+        self.assertIn("none of 2 runs", self.anytime("runs", "--where", "steps>9").out)
+        for wrong in (("--where", "strategy"), ("--columns", ","), ("--where", "step>3"),
+                      ("--columns", "run,stepz"), ("--sort", "-batches")):
             self.assert_complaint(self.anytime("runs", *wrong, code=support.USAGE), wrong[0])
+        self.assert_complaint(self.anytime("runs", "nowhere", code=support.MISSING), "nowhere",
+                              "remove")
+
+    def test_worlds_and_runs_that_were_stopped_are_told_apart(self):
+        stopped = self.start(*support.SMALL, "--workers", 2, "--steps", 10 ** 9)
+        stopped.wait_steps(3)
+        stopped.signal(signal.SIGTERM)
+        self.assertEqual(stopped.wait().code, support.STOPPED)
+        self.make("--steps", 3, "--world", "sim", "--sample-time", "1ms")
+        rows = self.anytime("runs", "list", stopped.folder, "runs", "--json").result["runs"]
+        self.assertEqual([(row["state"], row["world"]) for row in rows],
+                         [("stopped", "local"), ("finished", "sim")])
 
     def test_runs_of_a_comparison_are_listed_by_its_folder(self):
         self.anytime("compare", "fmb", "amb", *SMALL, "--steps", 3, "--repeats", 1, "--out", "both",
@@ -86,6 +101,12 @@ class Runs(support.TestCase):
         plan = self.anytime("simulate", *SMALL, "--epochs", 2, "--dry-run", "--json").result
         self.assertEqual((plan["steps"], plan["parameters"]), (25, 27))
         self.assertGreater(plan["seconds"], 0)
+        several = self.anytime("compare", "fmb", "amb", *SMALL, "--epochs", 2, "--dry-run").out
+        self.assertIn("would make 6 runs: 2 entries, 3 repeats each", several)
+        self.assertRegex(several, r"\nfmb +32 +25 ")
+        grid = self.anytime("sweep", "--over", "lr=0.1,0.2", *SMALL, "--seconds", 2, "--dry-run",
+                            "--json").result
+        self.assertEqual((len(grid["entries"]), grid["seconds"]), (2, 12))
         self.anytime("train", *SMALL, "--dry-run", "--data", "nothing", code=support.MISSING)
         self.anytime("train", *SMALL, "--dry-run", "--latency", "1s", code=support.USAGE)
         self.assertEqual(list(self.folder.rglob("*")), [])
@@ -145,6 +166,7 @@ class Python(support.TestCase):
         run = anytime.read(ended.folder)
         self.assertEqual(len(run.steps["step"]), 5)
         self.assertEqual(len(run.rounds["time"]), 10)
+        self.assertLess(len(repr(run)), 300)  # a notebook shows it
         kinds = list(run.events["kind"])
         self.assertEqual(kinds.count("apply"), 5)
         self.assertEqual(kinds.count("message"), 10)

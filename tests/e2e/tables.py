@@ -139,6 +139,11 @@ class Tables(support.TestCase):
         run = self.run_of(self.classes(header=["x", "y", "label"])).folder
         bad = write_rows(self.folder / "bad.csv", [["1"]], ["x"])
         self.assert_complaint(self.anytime("predict", run, bad, code=support.FORMAT), "'y'")
+        with bad.open() as rows:
+            piped = self.anytime("predict", run, "-", stdin=rows, code=support.FORMAT)
+        self.assert_complaint(piped, "stdin: line 1", "'y'")
+        as_data = self.anytime("predict", run, "--data", bad, code=support.FORMAT)
+        self.assert_complaint(as_data, "to predict the rows of a file")
 
     def test_runs_are_used_from_any_folder_and_export_needs_no_data(self):
         data = self.classes(name="here.csv", header=["x", "y", "label"])
@@ -201,6 +206,8 @@ class Pictures(support.TestCase):
         picture = self.folder / "set" / "blue sky" / "1.png"
         ended = self.anytime("predict", self.trained, picture, text, code=support.USAGE)
         self.assert_complaint(ended, "rows.csv", "not a JPEG or PNG")
+        ended = self.anytime("predict", self.trained, text, code=support.USAGE)
+        self.assert_complaint(ended, "rows.csv", "trained on pictures")
 
 
 if __name__ == "__main__":

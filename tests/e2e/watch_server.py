@@ -96,6 +96,7 @@ class Responses(dashboard.TestCase):
         self.check_metrics(body.decode())
         once = self.anytime("watch", self.run_folder, "--once")
         self.check_metrics(once.out)
+        self.anytime("watch", self.run_folder, "--once", "--json", code=support.USAGE)
 
     def check_metrics(self, text):
         families, seen = set(), set()

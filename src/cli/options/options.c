@@ -85,18 +85,18 @@ const at_option at_options[] = {
          "Preprocessing of each sample, for example pad:4,crop:32,flip,normalise. Steps: scale "
          "resize:N pad:P[:reflect] crop:N flip normalise[:MEANS/DEVIATIONS] standardise rgb grey "
          "raw; none [none; normalise for tables]"),
-    TEXT("label", SIMULATION, MODEL, RUNS | DATA | TRAINED, label, NULL, "COLUMN",
+    TEXT("label", RARE, MODEL, RUNS | DATA | TRAINED, label, NULL, "COLUMN",
          "CSV: the label column [label, class or target, else the last]"),
     TEXT("unpack-limit", SIMULATION, MODEL, RUNS | DATA | TRAINED | SLICES | WORK | AT_FOR_ADVISE,
          unpack_limit, "auto", "SIZE|auto|none",
          "Largest size that a packed file (gzip, xz) may unpack to; auto: 1 GB, or 200 times its "
          "own size if that is more"),
-    TEXT("ignore", SIMULATION, MODEL, RUNS | DATA | TRAINED, ignore, NULL, "COLUMN,..",
+    TEXT("ignore", RARE, MODEL, RUNS | DATA | TRAINED, ignore, NULL, "COLUMN,..",
          "CSV: columns to leave out; none: keep all [those that only tell rows apart]"),
-    TEXT("missing", SIMULATION, MODEL, RUNS | DATA | TRAINED, missing, "refuse", "refuse|fill|drop",
+    TEXT("missing", RARE, MODEL, RUNS | DATA | TRAINED, missing, "refuse", "refuse|fill|drop",
          "CSV: what to do about missing numbers: refuse the file, fill in the mean of the column, "
          "or drop the row"),
-    TEXT("header", SIMULATION, MODEL, RUNS | DATA | TRAINED, header, "auto", "auto|yes|no",
+    TEXT("header", RARE, MODEL, RUNS | DATA | TRAINED, header, "auto", "auto|yes|no",
          "CSV: whether the first line has the names of the columns; auto: unless it has a number"),
     WHOLE("hash-bits", SIMULATION, MODEL, RUNS | DATA | TRAINED, hash_bits, "20", 8, 31, "B",
           "Criteo: hash categories to 2^B features"),
@@ -179,7 +179,7 @@ const at_option at_options[] = {
          "less; ref: slow reference implementation, for checking"),
     WHOLE("threads", RARE, COMPUTATION, RUNS | SLICES | TRAINED, threads, "1", 1, 1024, "N",
           "Engine threads in each process"),
-    TEXT("bind", SIMULATION, COMPUTATION, RUNS, bind, "none", "none|core|numa",
+    TEXT("bind", RARE, COMPUTATION, RUNS, bind, "none", "none|core|numa",
          "Keep each worker of this machine on one core, or on the cores of one memory node; "
          "workers take turns"),
 
@@ -325,9 +325,9 @@ const at_option at_options[] = {
          "Resource sampling interval (processor, memory, disk and network of each process); 0 "
          "disables it"),
 
-    TEXT("log-style", SIMULATION, RUN, LIVE, log_style, "lines", "lines|classic",
+    TEXT("log-style", RARE, RUN, LIVE, log_style, "lines", "lines|classic",
          "classic: a line per round and per step on stdout, as the published programs print them"),
-    FLAG("dry-run", RARE, RUN, LIVE, dry_run, "no",
+    FLAG("dry-run", RARE, RUN, LIVE | COMPARE | SWEEP, dry_run, "no",
          "Check everything, print sizes, memory and time needed, and write nothing"),
     WHOLE("restarts", COMMON, RUN, RUN_VERB, restarts, "5", 0, 1e9, "N",
           "How often a worker that ends with an error is started again; its next report resets "
@@ -340,8 +340,8 @@ const at_option at_options[] = {
     /* ---- runs ---- */
     TEXT("columns", MAIN, RUN, AT_FOR_LIST, columns, NULL, "NAME,..",
          "Values to show: of result.json (steps, test.accuracy, samples_per_second, ..) or options "
-         "of the run (lr, batch, ..) [run, state, strategy, model, data, workers, steps, seconds, "
-         "loss, accuracy]"),
+         "of the run (lr, batch, ..) [run, state, world, strategy, model, data, workers, steps, "
+         "seconds, loss, accuracy]"),
     TEXT("where", MAIN, RUN, AT_FOR_LIST, where, NULL, "TERM,..",
          "Only runs for which all terms hold, for example 'strategy=amb,accuracy>0.8'; also != < "
          "<= >="),

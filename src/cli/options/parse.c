@@ -195,8 +195,8 @@ static at_err set_value(at_parsed *parsed, const at_option *row, const char *val
     case AT_OPTION_REAL: {
         double real;
         if (!at_text_real(value, &real))
-            return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s %s is not a number", row->name,
-                               value);
+            return at_fail_set(fail, AT_ERR_USAGE, "write it as 0.1, 1e-1 or 10%",
+                               "--%s %s is not a number", row->name, value);
         if (real < row->min || real > row->max) return out_of_range(row, value, fail);
         *(double *)place = real;
         return AT_OK;

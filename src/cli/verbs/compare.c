@@ -26,9 +26,9 @@
 enum { ENTRY_SIZE_MAX = 1024 };
 
 /* Options that must be the same for all entries. */
-static const char *const common_only[] = {"strategy", "seed",  "target", "run",   "out",
-                                          "repeats",  "plots", "json",   "quiet", "help",
-                                          "config",   "jobs",  "tune"};
+static const char *const common_only[] = {"strategy", "seed",  "target", "run",    "out",
+                                          "repeats",  "plots", "json",   "quiet",  "help",
+                                          "config",   "jobs",  "tune",   "dry-run"};
 
 static bool is_label_letter(char letter)
 {
@@ -320,6 +320,14 @@ static at_err check_jobs(const at_compare *compare, at_fail *fail)
                        (long long)jobs);
 }
 
+static at_err open_folder(at_compare *compare, at_fail *fail)
+{
+    const char *out = compare->parsed->settings.out;
+    if (!compare->before)
+        AT_TRY(at_launch_folder(out, compare->what, compare->folder, sizeof compare->folder, fail));
+    return at_run_lock_take_as(compare->folder, "compare.lock", &compare->lock, fail);
+}
+
 static at_err open_compare(at_compare *compare, at_fail *fail)
 {
     const at_settings *s = &compare->parsed->settings;
@@ -330,16 +338,13 @@ static at_err open_compare(at_compare *compare, at_fail *fail)
     AT_TRY(at_plots_check(s->plots, fail));
     AT_TRY(at_tune_check(compare, fail));
     AT_TRY(at_launch_targets(s->target, &compare->limits, fail));
-    if (!compare->before)
-        AT_TRY(
-            at_launch_folder(s->out, compare->what, compare->folder, sizeof compare->folder, fail));
-    AT_TRY(at_run_lock_take_as(compare->folder, "compare.lock", &compare->lock, fail));
+    if (!s->dry_run) AT_TRY(open_folder(compare, fail));
     compare->entry = calloc(compare->parsed->words, sizeof *compare->entry);
     if (!compare->entry) return at_fail_memory(fail);
     AT_TRY(open_entries(compare, fail));
     AT_TRY(check_jobs(compare, fail));
     /* The runs of a comparison that is resumed are added one by one: keep its file until then. */
-    return compare->before ? AT_OK : at_compare_write(compare, fail);
+    return compare->before || s->dry_run ? AT_OK : at_compare_write(compare, fail);
 }
 
 static void close_compare(at_compare *compare)
@@ -390,6 +395,12 @@ at_err at_compare_run_folder(const at_compare *compare, uint32_t run, char *path
     return AT_OK;
 }
 
+static bool has_data_of_the_first(const at_compare *compare, uint32_t run)
+{
+    return strcmp(entry_of(compare, run)->parsed.settings.data,
+                  compare->entry->parsed.settings.data) == 0;
+}
+
 /* A run of our own workers; `resume` is NULL for one that starts at step 0. */
 static at_err run_launch(const at_compare *compare, uint32_t run, const char *path, bool quiet,
                          const at_checkpoint *resume, json_t **result, at_fail *fail)
@@ -398,6 +409,7 @@ static at_err run_launch(const at_compare *compare, uint32_t run, const char *pa
     AT_TRY(at_launch_open(&launch, &entry_of(compare, run)->parsed, compare->command, fail));
     launch.run.folder = path;
     launch.run.resume = resume;
+    if (run > 0 && has_data_of_the_first(compare, run)) launch.task.notes = NULL; /* said once */
     if (!launch.run.checkpoint_every) launch.run.checkpoint_every = "none";
     if (quiet || !launch.run.console.terminal) launch.run.console.quiet = true;
     if (run >= compare->entries) launch.run.skips_hints = true; /* the first repeat gives them */
@@ -534,7 +546,10 @@ at_err at_verb_compare(at_parsed *parsed, const char *command, at_fail *fail)
     compare.what = parsed->settings.over ? "sweep" : "compare";
     compare.repeats = (uint32_t)parsed->settings.repeats;
     at_err err = open_compare(&compare, fail);
-    if (!err) err = run_and_show(&compare, fail);
+    if (!err && parsed->settings.dry_run)
+        err = at_compare_dry_run(&compare, fail);
+    else if (!err)
+        err = run_and_show(&compare, fail);
     close_compare(&compare);
     return err;
 }

@@ -95,6 +95,9 @@ void at_entry_label(at_compare *compare, at_entry *entry, const char *stem);
 /* Checks what a run of the entry would refuse only when it starts. */
 at_err at_entry_check(at_compare *compare, at_entry *entry, at_fail *fail);
 
+/* Prints sizes, memory and time of the runs instead of making them (--dry-run). */
+at_err at_compare_dry_run(const at_compare *compare, at_fail *fail);
+
 /* Makes all runs. */
 at_err at_compare_run_all(at_compare *compare, at_fail *fail);
 

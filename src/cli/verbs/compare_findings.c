@@ -151,6 +151,20 @@ static void add_ratio(at_text *text, const at_interval *ratio, const char *words
         at_text_add(text, " (no clear difference)");
 }
 
+/* "1.42x faster than fmb [1.36, 1.48]", or "as fast as fmb (speedup 1.00 [0.99, 1.01])" */
+static void add_speed(at_text *text, at_interval ratio, const char *label)
+{
+    char shown[64];
+    bool faster = ratio.value >= 1;
+    if (fabs(ratio.value - 1) < 0.005) { /* it would be shown as 1.00x faster */
+        at_text_add(text, " as fast as %s (speedup %s)", label,
+                    at_interval_show(shown, sizeof shown, &ratio, 3));
+        return;
+    }
+    if (!faster) ratio = (at_interval){1 / ratio.value, 1 / ratio.high, 1 / ratio.low, ratio.count};
+    add_ratio(text, &ratio, faster ? "faster than " : "slower than ", label);
+}
+
 /* "amb reaches accuracy 0.84 1.42x faster than fmb [1.36, 1.48]" */
 static void add_target_part(at_text *text, const at_compare *compare, const at_entry *entry)
 {
@@ -163,11 +177,9 @@ static void add_target_part(at_text *text, const at_compare *compare, const at_e
                     at_compare_reached(first), entry->run_count);
         return;
     }
-    bool faster = ratio.value >= 1;
-    if (!faster) ratio = (at_interval){1 / ratio.value, 1 / ratio.high, 1 / ratio.low, ratio.count};
     at_text_add(text, "%s reaches ", entry->label);
     add_targets(text, &compare->limits);
-    add_ratio(text, &ratio, faster ? "faster than " : "slower than ", first->label);
+    add_speed(text, ratio, first->label);
     if (ratio.count < entry->run_count)
         at_text_add(text, " where both do, which is in %zu of %u pairs of runs", ratio.count,
                     entry->run_count);

@@ -213,6 +213,31 @@ static const char *varied(const at_entry *entry, bool values, char *buffer, size
     return buffer;
 }
 
+/* The same as on a command line: "--lr 0.1 --batch 16". */
+static const char *varied_options(const at_entry *entry, char *buffer, size_t size)
+{
+    at_text     text = at_text_in(buffer, size);
+    const char *key;
+    json_t     *value;
+    json_object_foreach(entry->own, key, value)
+        at_text_add(&text, "%s--%s %s", text.used > 0 ? " " : "", key, json_string_value(value));
+    return buffer;
+}
+
+/* How many of the entries run in virtual time. */
+static uint32_t count_simulated(const at_compare *compare)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < compare->entries; i++) count += compare->entry[i].simulated ? 1 : 0;
+    return count;
+}
+
+static bool shows_world(const at_compare *compare)
+{
+    uint32_t simulated = count_simulated(compare);
+    return simulated > 0 && simulated < compare->entries;
+}
+
 static void add_row(at_table *table, const at_compare *compare, const at_entry *entry)
 {
     char   step[32];
@@ -223,6 +248,7 @@ static void add_row(at_table *table, const at_compare *compare, const at_entry *
     if (entry->run_count == 0) return;
     at_table_add(table, "%s",
                  is_sweep(compare) ? varied(entry, true, values, sizeof values) : entry->label);
+    if (shows_world(compare)) at_table_add(table, entry->simulated ? "virtual" : "real");
     at_table_add(
         table, "%s",
         isnan(step_seconds) ? "-" : at_text_show_duration(step, sizeof step, AT_SEC(step_seconds)));
@@ -244,7 +270,7 @@ static void add_row(at_table *table, const at_compare *compare, const at_entry *
 
 static at_table *make_table(const at_compare *compare)
 {
-    enum { COLUMNS_MAX = 15 };
+    enum { COLUMNS_MAX = 16 };
     char      names[AT_TITLE_SIZE];
     bool      target = compare->limits.targets > 0, several = compare->entries > 1;
     size_t    count = 0;
@@ -252,6 +278,7 @@ static at_table *make_table(const at_compare *compare)
     columns[count++] = (at_column){
         is_sweep(compare) ? varied(compare->entry, false, names, sizeof names) : "strategy",
         AT_ALIGN_LEFT};
+    if (shows_world(compare)) columns[count++] = (at_column){"time", AT_ALIGN_LEFT};
     columns[count++] = (at_column){"step", AT_ALIGN_RIGHT};
     columns[count++] = (at_column){"samples/s", AT_ALIGN_RIGHT};
     columns[count++] = (at_column){"batch", AT_ALIGN_RIGHT};
@@ -286,11 +313,12 @@ static at_measure ranking_of(const at_compare *compare, bool *less)
     return at_compare_quality(compare);
 }
 
-/* "best: batch-64, by accuracy at the end (0.8478)". Entries with a run that missed its target do
+/* "best: --batch 64, by accuracy at the end (0.8478)". Entries with a run that missed its target do
  * not compete with those that always reached it. */
 static void print_best(const at_compare *compare)
 {
     bool            less;
+    char            options[AT_TITLE_SIZE];
     at_measure      measure = ranking_of(compare, &less);
     const at_entry *best = NULL;
     double          top = 0;
@@ -305,10 +333,11 @@ static void print_best(const at_compare *compare)
         top = value;
     }
     if (!best) return;
+    varied_options(best, options, sizeof options);
     if (measure == AT_MEASURE_TARGET)
-        printf("best: %s, which reaches the target first (%.4g s)\n", best->label, top);
+        printf("best: %s, which reaches the target first (%.4g s)\n", options, top);
     else
-        printf("best: %s, by %s at the end (%.4g)\n", best->label, at_compare_quality_name(compare),
+        printf("best: %s, by %s at the end (%.4g)\n", options, at_compare_quality_name(compare),
                top);
 }
 
@@ -345,6 +374,8 @@ at_err at_compare_print(const at_compare *compare, at_fail *fail)
                    at_compare_finding(compare, &compare->entry[i], finding, sizeof finding));
     if (is_sweep(compare) && compare->entries > 1) print_best(compare);
     at_tune_print(compare);
+    if (count_simulated(compare) == compare->entries)
+        printf("all times are virtual: these runs were simulated\n");
     if (compare->entry->run_count < 3)
         printf("no 95 %% confidence intervals: they need 3 repeats\n");
     else

@@ -7,6 +7,9 @@
 #include "data/fetch/catalog.h"
 #include "learn/net/model.h"
 #include "learn/net/net.h"
+#include "learn/optim/optim.h"
+#include "learn/optim/schedule.h"
+#include "pace/pace.h"
 #include "step/plan.h"
 
 enum { VALUES_SIZE = 2000, ABOUT_SIZE = 90 };
@@ -46,6 +49,16 @@ static void add_data_sets(at_text *text)
     for (size_t i = 0; i < count; i++) at_text_add(text, "%s ", rows[i].name);
 }
 
+static void add_optimizers(at_text *text)
+{
+    for (size_t i = 0; at_optims[i]; i++) at_text_add(text, "%s ", at_optims[i]->name);
+}
+
+static void add_names(at_text *text, const char *(*name)(size_t))
+{
+    for (size_t i = 0; name(i); i++) at_text_add(text, "%s ", name(i));
+}
+
 /* The words of a placeholder such as no|yes|by-class; capitals stand for something else. */
 static void add_words(at_text *text, const char *value)
 {
@@ -68,6 +81,9 @@ static void add_values(at_text *text, const at_option *row)
         if (strcmp(row->name, at_family_name[i]) == 0) add_rules(text, (enum at_family)i);
     if (strcmp(row->name, "model") == 0) add_models(text);
     if (strcmp(row->name, "data") == 0 || strcmp(row->name, "test-data") == 0) add_data_sets(text);
+    if (strcmp(row->name, "optimizer") == 0) add_optimizers(text);
+    if (strcmp(row->name, "lr-schedule") == 0) add_names(text, at_schedule_name);
+    if (strcmp(row->name, "straggler") == 0) add_names(text, at_pace_model_name);
     if (row->value && strchr(row->value, '|')) add_words(text, row->value);
 }
 
@@ -102,6 +118,12 @@ static void print_bash_values(void)
     }
 }
 
+/* A switch that is on by default is only ever turned off. */
+static bool is_on(const at_option *row)
+{
+    return row->type == AT_OPTION_YES_NO && row->fallback && strcmp(row->fallback, "yes") == 0;
+}
+
 static void print_bash_verbs(void)
 {
     for (const at_verb *verb = at_verbs; verb->name; verb++) {
@@ -110,7 +132,8 @@ static void print_bash_verbs(void)
         add_verb_words(&text, verb->name);
         printf("        %s) words=\"%s\" options=\"", verb->name, words);
         for (const at_option *row = at_options; row->name; row++)
-            if (at_option_is_listed(row, verb->options)) printf("--%s ", row->name);
+            if (at_option_is_listed(row, verb->options))
+                printf("--%s%s ", is_on(row) ? "no-" : "", row->name);
         printf("\" ;;\n");
     }
 }

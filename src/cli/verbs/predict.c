@@ -75,9 +75,20 @@ static uint32_t most_probable(const float *probabilities, uint32_t classes)
     return best;
 }
 
+static const char memory[] = "/proc/self/fd/"; /* where predict_files.c keeps stdin */
+
+/* Errors speak of stdin, not of the file that holds it. */
+static void name_stdin(at_fail *fail)
+{
+    size_t size = sizeof memory - 1;
+    if (strncmp(fail->text, memory, size) != 0) return;
+    size += strspn(fail->text + size, "0123456789");
+    memmove(fail->text + strlen("stdin"), fail->text + size, strlen(fail->text + size) + 1);
+    memcpy(fail->text, "stdin", strlen("stdin"));
+}
+
 static const char *file_of(const predictor *p, uint64_t row)
 {
-    static const char memory[] = "/proc/self/fd/"; /* where predict_files.c keeps stdin */
     if (row >= p->files.count) return NULL;
     bool is_stdin = strncmp(p->files.path[row], memory, sizeof memory - 1) == 0;
     return is_stdin ? "-" : p->files.path[row];
@@ -172,11 +183,23 @@ static void close_predictor(predictor *p)
     at_trained_model_close(&p->model);
 }
 
+/* --data is what the model was trained on, not what to predict. */
+static void hint_at_file(const at_parsed *parsed, at_fail *fail)
+{
+    at_text hint = at_text_in(fail->hint, sizeof fail->hint);
+    at_text_add(&hint,
+                "--data names the training data; to predict the rows of a file: anytime "
+                "predict %s FILE",
+                parsed->word[0]);
+}
+
 at_err at_verb_predict(at_parsed *parsed, const char *command, at_fail *fail)
 {
     predictor       p = {0};
     at_loading_line line;
+    bool            own_data = at_options_given(parsed, "data") && parsed->words == 1;
     at_err          err = open_predictor(&p, parsed, command, fail);
+    if (err && own_data) hint_at_file(parsed, fail);
     if (!err) {
         at_loading_line_init(&line, p.model.source, parsed->settings.quiet || isatty(1));
         line.doing = "predicting with";
@@ -184,6 +207,7 @@ at_err at_verb_predict(at_parsed *parsed, const char *command, at_fail *fail)
         at_loading_line_end(&line);
     }
     if (!err) err = print_json(&p, fail);
+    if (err) name_stdin(fail);
     close_predictor(&p);
     return err;
 }

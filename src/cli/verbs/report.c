@@ -118,8 +118,9 @@ static json_t *report_json(const run_set *set)
     json_t *root = json_object(), *runs = json_array();
     bool    drawn = strcmp(set->parsed->settings.plots, "none") != 0;
     for (uint32_t i = 0; i < set->count; i++) {
-        json_t *one = json_pack("{s:s, s:s, s:s}", "run", set->runs[i].folder, "label",
-                                set->runs[i].label, "strategy", text_of(&set->runs[i], "strategy"));
+        json_t *one = json_pack("{s:s, s:s, s:s, s:s}", "run", set->runs[i].folder, "label",
+                                set->runs[i].label, "world", text_of(&set->runs[i], "world"),
+                                "strategy", text_of(&set->runs[i], "strategy"));
         for (int m = 0; m < AT_MEASURE_COUNT; m++)
             json_object_set_new(one, at_measure_name[m],
                                 at_measure_json((at_measure)m, set->runs[i].value[m]));
@@ -147,11 +148,11 @@ static const report_column columns[] = {{"steps", AT_MEASURE_STEPS, 0, 1},
                                         {"batch", AT_MEASURE_BATCH, 1, 1},
                                         {"useful %", AT_MEASURE_USEFUL, 0, 100},
                                         {"staleness", AT_MEASURE_STALENESS, 2, 1},
-                                        {"loss", AT_MEASURE_TRAIN_LOSS, 4, 1},
+                                        {"train loss", AT_MEASURE_TRAIN_LOSS, 4, 1},
                                         {"accuracy", AT_MEASURE_ACCURACY, 4, 1},
                                         {"MB out", AT_MEASURE_DOWN, 1, 1e-6},
                                         {"MB in", AT_MEASURE_UP, 1, 1e-6}};
-enum { NUMBERS = sizeof columns / sizeof *columns, TRAFFIC = 2, TEXTS = 2 };
+enum { NUMBERS = sizeof columns / sizeof *columns, TRAFFIC = 2, TEXTS = 3 };
 
 /* The last two columns are for runs with --compress, and those they are compared with. */
 static int count_numbers(const run_set *set)
@@ -179,14 +180,16 @@ static report_column column_of(const run_set *set, int index)
 
 static at_table *runs_table(const run_set *set)
 {
-    at_column heads[TEXTS + NUMBERS] = {{"run", AT_ALIGN_LEFT}, {"strategy", AT_ALIGN_LEFT}};
-    int       numbers = count_numbers(set);
+    at_column heads[TEXTS + NUMBERS] = {
+        {"run", AT_ALIGN_LEFT}, {"strategy", AT_ALIGN_LEFT}, {"world", AT_ALIGN_LEFT}};
+    int numbers = count_numbers(set);
     for (int i = 0; i < numbers; i++)
         heads[TEXTS + i] = (at_column){column_of(set, i).head, AT_ALIGN_RIGHT};
     at_table *table = at_table_new(heads, (size_t)(TEXTS + numbers));
     for (uint32_t i = 0; table && i < set->count; i++) {
         at_table_add(table, "%s", set->runs[i].label);
         at_table_add(table, "%s", text_of(&set->runs[i], "strategy"));
+        at_table_add(table, "%s", text_of(&set->runs[i], "world"));
         for (int c = 0; c < numbers; c++) {
             report_column column = column_of(set, c);
             double        value = set->runs[i].value[column.measure] * column.factor;

@@ -17,11 +17,12 @@
 #include "cli/summary.h"
 #include "cli/verbs/verbs.h"
 #include "record/run_lock.h"
+#include "step/event.h"
 
-enum { COLUMNS_MAX = 32, TERMS_MAX = 16, TEXT_SIZE = 1024 };
+enum { COLUMNS_MAX = 32, TERMS_MAX = 16, NAMES_MAX = 256, TEXT_SIZE = 1024 };
 
 static const char columns_default[] =
-    "run,state,strategy,model,data,workers,steps,seconds,loss,accuracy";
+    "run,state,world,strategy,model,data,workers,steps,seconds,loss,accuracy";
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -48,15 +49,17 @@ static json_t *find_path(json_t *object, const char *path)
 }
 
 /* Short names of nested values. */
+static const char *const short_names[][2] = {{"accuracy", "test.accuracy"},
+                                             {"loss", "test.loss"},
+                                             {"auc", "test.auc"},
+                                             {"r2", "test.r2"},
+                                             {"rate", "samples_per_second"}};
+enum { SHORT_NAMES = sizeof short_names / sizeof *short_names };
+
 static const char *full_name(const char *name)
 {
-    static const char *const names[][2] = {{"accuracy", "test.accuracy"},
-                                           {"loss", "test.loss"},
-                                           {"auc", "test.auc"},
-                                           {"r2", "test.r2"},
-                                           {"rate", "samples_per_second"}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i][0]) == 0) return names[i][1];
+    for (size_t i = 0; i < SHORT_NAMES; i++)
+        if (strcmp(name, short_names[i][0]) == 0) return short_names[i][1];
     return name;
 }
 
@@ -171,9 +174,15 @@ static bool holds(const term *t, const listed_run *run)
 
 typedef struct run_list {
     listed_run *run;
-    size_t      count;
+    size_t      count, found; /* found: before the filter */
     filter      filter;
 } run_list;
+
+typedef struct column_list {
+    char      copy[TEXT_SIZE];
+    at_column column[COLUMNS_MAX];
+    size_t    count;
+} column_list;
 
 static void free_run(listed_run *run)
 {
@@ -194,8 +203,18 @@ static bool passes(const filter *terms, const listed_run *run)
     return true;
 }
 
-/* Adds the folder if it is a run that passes the filter. A run that cannot be read is listed as
- * damaged. */
+/* Whether it ended before a limit or target was reached. */
+static bool was_stopped(json_t *result)
+{
+    static const at_end early[] = {AT_END_SIGNAL, AT_END_FEW, AT_END_WORKERS, AT_END_DIVERGED,
+                                   AT_END_LOST};
+    const char         *why = json_string_value(json_object_get(result, "stopped"));
+    for (size_t i = 0; why && i < sizeof early / sizeof *early; i++)
+        if (strcmp(why, at_end_name[early[i]]) == 0) return true;
+    return false;
+}
+
+/* A run that cannot be read is listed as damaged. */
 static at_err add_run(run_list *list, const char *folder, at_fail *fail)
 {
     at_fail    unread;
@@ -205,13 +224,12 @@ static at_err add_run(run_list *list, const char *folder, at_fail *fail)
     run.state = at_run_lock_is_held(folder) ? "running"
                 : err == AT_ERR_MISSING     ? "unfinished"
                 : err                       ? "damaged"
+                : was_stopped(run.result)   ? "stopped"
                                             : "finished";
-    listed_run *more =
-        passes(&list->filter, &run) ? reallocarray(list->run, list->count + 1, sizeof *more) : NULL;
+    listed_run *more = reallocarray(list->run, list->count + 1, sizeof *more);
     if (!more) {
-        bool out_of_memory = passes(&list->filter, &run);
         free_run(&run);
-        return out_of_memory ? at_fail_memory(fail) : AT_OK;
+        return at_fail_memory(fail);
     }
     list->run = more;
     list->run[list->count++] = run;
@@ -224,6 +242,10 @@ static at_err add_folder(run_list *list, const char *path, bool deeper, at_fail 
     if (at_run_is_folder(path)) return add_run(list, path, fail);
     DIR   *folder = deeper ? opendir(path) : NULL;
     at_err err = AT_OK;
+    if (deeper && !folder && (errno == ENOENT || errno == ENOTDIR))
+        return at_fail_set(fail, AT_ERR_MISSING,
+                           "`anytime runs` lists runs/, `anytime runs remove RUN` removes a run",
+                           "%s: no such folder", path);
     if (deeper && !folder) return at_file_error("list", path, errno, fail);
     for (struct dirent *entry; !err && folder && (entry = readdir(folder));) {
         char    inner[AT_RUN_PATH_SIZE];
@@ -256,28 +278,92 @@ static int by_column(const void *a, const void *b, void *column)
     return falling && !missing ? -order : order;
 }
 
+/* Removes the runs that do not pass the filter. */
+static void apply_filter(run_list *list)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (passes(&list->filter, &list->run[i]))
+            list->run[kept++] = list->run[i];
+        else
+            free_run(&list->run[i]);
+    }
+    list->count = kept;
+}
+
 static at_err find_runs(run_list *list, const at_parsed *parsed, at_fail *fail)
 {
-    AT_TRY(parse_filter(parsed->settings.where, &list->filter, fail));
-    for (uint32_t i = 0; i < parsed->words; i++)
+    uint32_t first = parsed->words > 0 && strcmp(parsed->word[0], "list") == 0 ? 1 : 0;
+    for (uint32_t i = first; i < parsed->words; i++)
         AT_TRY(add_folder(list, parsed->word[i], true, fail));
-    if (parsed->words == 0 && access(AT_RUNS_FOLDER, F_OK) == 0)
+    if (parsed->words == first && access(AT_RUNS_FOLDER, F_OK) == 0)
         AT_TRY(add_folder(list, AT_RUNS_FOLDER, true, fail));
-    if (list->count == 0) return AT_OK;
-    qsort(list->run, list->count, sizeof *list->run, by_change);
-    if (parsed->settings.sort)
-        qsort_r(list->run, list->count, sizeof *list->run, by_column,
-                (void *)(uintptr_t)parsed->settings.sort);
+    list->found = list->count;
     return AT_OK;
 }
 
-/* ---- printing -------------------------------------------------------------------------------- */
+static void sort_runs(run_list *list, const char *column)
+{
+    if (list->count == 0) return;
+    qsort(list->run, list->count, sizeof *list->run, by_change);
+    if (column)
+        qsort_r(list->run, list->count, sizeof *list->run, by_column, (void *)(uintptr_t)column);
+}
 
-typedef struct column_list {
-    char      copy[TEXT_SIZE];
-    at_column column[COLUMNS_MAX];
-    size_t    count;
-} column_list;
+/* ---- names that do not exist ----------------------------------------------------------------- */
+
+static bool has_value(const run_list *list, const char *name)
+{
+    if (strcmp(name, "run") == 0 || strcmp(name, "state") == 0) return true;
+    for (size_t i = 0; i < list->count; i++) {
+        json_t *result = list->run[i].result;
+        if (find_path(result, full_name(name)) ||
+            find_path(json_object_get(result, "options"), name))
+            return true;
+    }
+    return false;
+}
+
+/* Names of values, for suggestions. */
+static size_t collect_names(json_t *result, const char **names)
+{
+    const char *key;
+    json_t     *value;
+    size_t      count = 0;
+    for (; count < SHORT_NAMES; count++) names[count] = short_names[count][0];
+    json_object_foreach(json_object_get(result, "options"), key, value) if (count < NAMES_MAX)
+        names[count++] = key;
+    json_object_foreach(result, key, value) if (count < NAMES_MAX) names[count++] = key;
+    return count;
+}
+
+/* While no run has ended, every name may be right; and so may short names, which values of the
+ * model depend on. */
+static at_err check_name(const run_list *list, const char *option, const char *name, at_fail *fail)
+{
+    const char *names[NAMES_MAX];
+    char        hint[256] = "";
+    at_text     text = at_text_in(hint, sizeof hint);
+    json_t     *result = NULL;
+    for (size_t i = 0; i < list->count && !result; i++) result = list->run[i].result;
+    if (!result || full_name(name) != name || has_value(list, name)) return AT_OK;
+    const char *nearest = at_text_nearest(name, names, collect_names(result, names));
+    if (nearest) at_text_add(&text, "did you mean %s? ", nearest);
+    at_text_add(&text, "names are those in result.json (steps, test.loss, ..) and of options");
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "%s: no run has a value '%s'", option, name);
+}
+
+static at_err check_names(const run_list *list, const column_list *columns, const char *sort,
+                          at_fail *fail)
+{
+    for (uint32_t i = 0; i < list->filter.count; i++)
+        AT_TRY(check_name(list, "--where", list->filter.terms[i].name, fail));
+    for (size_t i = 0; i < columns->count; i++)
+        AT_TRY(check_name(list, "--columns", columns->column[i].head, fail));
+    return sort ? check_name(list, "--sort", sort + (*sort == '-'), fail) : AT_OK;
+}
+
+/* ---- printing -------------------------------------------------------------------------------- */
 
 static at_err parse_columns(const char *text, column_list *out, at_fail *fail)
 {
@@ -343,13 +429,19 @@ static at_err list_runs(const at_parsed *parsed, at_fail *fail)
     run_list    list = {0};
     column_list columns;
     AT_TRY(parse_columns(parsed->settings.columns, &columns, fail));
+    AT_TRY(parse_filter(parsed->settings.where, &list.filter, fail));
     at_err err = find_runs(&list, parsed, fail);
+    if (!err) err = check_names(&list, &columns, parsed->settings.sort, fail);
+    apply_filter(&list);
+    sort_runs(&list, parsed->settings.sort);
     if (!err && parsed->settings.json)
         err = print_list_json(&list, &columns, fail);
     else if (!err && list.count > 0)
         err = print_list(&list, &columns, fail);
+    else if (!err && list.found > 0)
+        printf("none of %zu runs matches --where '%s'\n", list.found, parsed->settings.where);
     else if (!err)
-        printf("no runs%s; `anytime train` makes one\n", list.filter.count ? " like that" : "");
+        printf("no runs; `anytime train` makes one\n");
     free_list(&list);
     return err;
 }

@@ -84,6 +84,16 @@ static at_err read_axis(axis *a, const char *over, size_t length, at_fail *fail)
     return AT_OK;
 }
 
+/* An option that is given twice is meant as one with the values of both. */
+static at_err refuse_again(const axis *axes, int last, at_fail *fail)
+{
+    for (int i = 0; i < last; i++)
+        if (strcmp(axes[i].name, axes[last].name) == 0)
+            return at_fail_set(fail, AT_ERR_USAGE, "write all its values as --over NAME=V1,V2,..",
+                               "--over: %s is given twice", axes[i].name);
+    return AT_OK;
+}
+
 at_err at_verb_sweep(at_parsed *parsed, const char *command, at_fail *fail)
 {
     static axis axes[OPTIONS_MAX];
@@ -98,7 +108,8 @@ at_err at_verb_sweep(at_parsed *parsed, const char *command, at_fail *fail)
         if (count == OPTIONS_MAX)
             return at_fail_set(fail, AT_ERR_USAGE, NULL, "--over: more than %d options",
                                OPTIONS_MAX);
-        AT_TRY(read_axis(&axes[count++], over, length, fail));
+        AT_TRY(read_axis(&axes[count], over, length, fail));
+        AT_TRY(refuse_again(axes, count++, fail));
     }
     AT_TRY(add_entries(parsed, axes, count, fail));
     return at_verb_compare(parsed, command, fail);

@@ -172,6 +172,9 @@ at_err at_verb_watch(at_parsed *parsed, const char *command, at_fail *fail)
     (void)command;
     _Static_assert((int)AT_WORDS_MAX <= (int)AT_SERVER_RUNS_MAX, "every word can be a run");
     AT_TRY(check_folders(parsed, fail));
+    if (parsed->settings.once && parsed->settings.json)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",
+                           "--once prints metrics in the format of Prometheus, not as JSON");
     if (parsed->settings.once) return print_once(parsed, fail);
     return serve(parsed, fail);
 }

@@ -42,12 +42,24 @@ static void tail_add(output_tail *tail, const char *bytes, size_t size)
     tail->bytes[tail->used] = '\0';
 }
 
+/* Removes lines that say the same as the line after them: retries repeat their errors. */
+static void drop_repeated_lines(char *text)
+{
+    for (char *line = text, *next; (next = strchr(line, '\n')); line = next) {
+        size_t size = (size_t)(++next - line), after = strcspn(next, "\n");
+        if (after + 1 != size || strncmp(line, next, after) != 0) continue;
+        memmove(line, next, strlen(next) + 1);
+        next = line;
+    }
+}
+
 /* Makes one line of it: line ends become bars, other control characters blanks. */
 static void tail_flatten(output_tail *tail)
 {
     assert(tail->used <= TAIL_SIZE);
     while (tail->used > 0 && (unsigned char)tail->bytes[tail->used - 1] <= ' ') tail->used--;
     tail->bytes[tail->used] = '\0';
+    drop_repeated_lines(tail->bytes);
     for (char *c = tail->bytes; *c; c++)
         if ((unsigned char)*c < ' ') *c = *c == '\n' ? '|' : ' ';
 }

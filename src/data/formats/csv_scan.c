@@ -24,13 +24,15 @@ static at_err no_memory(at_fail *fail)
 
 /* ---- which columns are what ------------------------------------------------------------------ */
 
-static at_err no_such_column(const at_csv_columns *columns, const char *name, at_fail *fail)
+static at_err no_such_column(const at_csv_columns *columns, const char *option, const char *name,
+                             at_fail *fail)
 {
     const char *names[64];
     size_t      count = 0;
     for (; count < columns->count && count < sizeof names / sizeof *names; count++)
         names[count] = columns->column[count].name;
-    return at_text_unknown("column", name, names, count, fail);
+    at_err err = at_text_unknown("column", name, names, count, fail);
+    return fail ? at_fail_wrap(fail, "%s", option) : err;
 }
 
 static bool find_column(const at_csv_columns *columns, const char *name, size_t *index)
@@ -43,7 +45,8 @@ static bool find_column(const at_csv_columns *columns, const char *name, size_t 
 static at_err find_label(at_csv_columns *columns, const char *label, at_fail *fail)
 {
     size_t *at = &columns->label;
-    if (label && !find_column(columns, label, at)) return no_such_column(columns, label, fail);
+    if (label && !find_column(columns, label, at))
+        return no_such_column(columns, "--label", label, fail);
     if (!label && !find_column(columns, "label", at) && !find_column(columns, "class", at) &&
         !find_column(columns, "target", at))
         *at = columns->count - 1;
@@ -62,7 +65,7 @@ static at_err ignore_columns(at_csv_columns *columns, const char *names, at_fail
     bool   whole = find_column(columns, names, &index);
     while (!err && (name = whole ? rest : strsep(&rest, ","))) {
         if (!find_column(columns, name, &index))
-            err = no_such_column(columns, name, fail);
+            err = no_such_column(columns, "--ignore", name, fail);
         else if (index == columns->label)
             err = at_fail_set(fail, AT_ERR_USAGE, "choose another label with --label",
                               "--ignore %s: this column is the label", name);

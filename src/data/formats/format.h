@@ -42,6 +42,9 @@ typedef struct at_format {
     /* Optional: whether samples are larger than the pictures they are made of although nobody has
      * asked for that size; *before is that of the first picture, *after that of samples. */
     bool (*enlarges)(const char *name, at_image_shape *before, at_image_shape *after);
+    /* Optional: whether the format chooses the test part among all samples, because the data has
+     * none. */
+    bool (*divides)(const char *name);
 } at_format;
 
 extern const at_format at_format_synthetic;

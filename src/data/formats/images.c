@@ -313,6 +313,13 @@ static bool has_split(const char *name, at_split split)
     return parse(name, &wanted) && has_images_of(wanted.folder, split);
 }
 
+static bool divides(const char *name)
+{
+    request wanted;
+    char    path[PATH_MAX];
+    return parse(name, &wanted) && !find_split(wanted.folder, AT_SPLIT_TRAIN, path);
+}
+
 static at_err parse_request(const char *name, request *wanted, at_fail *fail)
 {
     if (parse(name, wanted)) return AT_OK;
@@ -388,11 +395,12 @@ static bool enlarges(const char *name, at_image_shape *before, at_image_shape *a
 const at_format at_format_images = {
     .name = "images",
     .summary = "JPEG and PNG images, one folder per class, scaled to one size (FOLDER,SIZE)",
-    .expects = "folders of .jpg or .png files",
+    .expects = "a subfolder of .jpg or .png files for each class",
     .slow_to_read = true,
     .claims = claims,
     .has_split = has_split,
     .load = load,
     .source_files = source_files,
     .enlarges = enlarges,
+    .divides = divides,
 };

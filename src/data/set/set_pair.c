@@ -110,13 +110,20 @@ at_err at_dataset_hold_out(at_dataset *train, double share, at_dataset **test, a
     return err ? err : at_store_seal(*test, fail);
 }
 
-/* Whether the data has a test part, or should have: then opening it says what is missing. */
-static bool expects_test(const char *data)
+bool at_dataset_has_test(const char *data)
 {
     at_resolved found;
     if (at_resolve(data, &found, NULL)) return false;
     return found.row || (found.format->fixed_names && at_folder_is(found.path)) ||
            at_format_has_split(found.format, found.path, AT_SPLIT_TEST);
+}
+
+/* Whether its format has chosen the test part. */
+static bool is_divided(const char *data)
+{
+    at_resolved found;
+    return !at_resolve(data, &found, NULL) && found.format->divides &&
+           found.format->divides(found.path);
 }
 
 /* A table is read by the columns of the train set. */
@@ -132,7 +139,7 @@ static at_err open_test(at_set_pair *pair, const char *test, const at_read_optio
 static at_err open_both(at_set_pair *pair, const char *data, const char *test_data,
                         double test_split, const at_read_options *options, at_fail *fail)
 {
-    bool has_test = test_data || expects_test(data);
+    bool has_test = test_data || at_dataset_has_test(data);
     AT_TRY(at_dataset_open_as(data, AT_SPLIT_TRAIN, options, &pair->train, fail));
     if (!has_test && test_split > 0) {
         AT_TRY(at_dataset_hold_out(pair->train, test_split, &pair->test, fail));
@@ -141,6 +148,7 @@ static at_err open_both(at_set_pair *pair, const char *data, const char *test_da
     }
     AT_TRY(at_missing_fill(pair->train, NULL, fail));
     pair->tests_on_train = !has_test;
+    pair->divided = !test_data && is_divided(data);
     return open_test(pair, test_data ? test_data : data, options, fail);
 }
 
@@ -206,7 +214,7 @@ static void note_columns(const at_dataset *train, const char *data, at_text *not
     uint32_t       of;
     at_text        list = at_text_in(names, sizeof names);
     if (!train->columns || at_csv_columns_parse(&columns, train->columns, NULL)) return;
-    if (columns.headerless)
+    if (columns.headerless && train->read_options.header == AT_HEADER_AUTO)
         at_text_add(notes,
                     "the first line of %s has numbers, so it is a row; the columns are called 1, "
                     "2, .. (--header yes: it has their names)\n",
@@ -243,6 +251,12 @@ void at_set_pair_note(const at_set_pair *pair, const char *data, at_text *notes)
                     "%s has no test part: %llu of %llu rows are held out for testing (change it "
                     "with --test-split or --test-data)\n",
                     data, held_out, held_out + (unsigned long long)pair->train->count);
+    if (pair->divided)
+        at_text_add(notes,
+                    "%s has no folders train and test: %llu of %llu pictures, chosen by their "
+                    "names, are held out for testing (change it with --test-data)\n",
+                    data, (unsigned long long)pair->test->count,
+                    (unsigned long long)(pair->train->count + pair->test->count));
     note_columns(pair->train, data, notes);
 }
 

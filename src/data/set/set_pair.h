@@ -14,6 +14,7 @@ typedef struct at_set_pair {
     at_dataset *train, *test;
     uint64_t    held_out;       /* rows of the train set that became the test set; 0: none */
     bool        tests_on_train; /* the test set is the train set: there was nothing else */
+    bool        divided;        /* the format has chosen the test set among all samples */
     bool        described; /* the train set is only a description: one row of zeros (inputs.h) */
 } at_set_pair;
 
@@ -34,6 +35,9 @@ void at_set_pair_close(at_set_pair *pair);
 /* Adds a line for each: rows that were held out, or that tests are done on the train set; what was
  * decided about the columns of a table. */
 void at_set_pair_note(const at_set_pair *pair, const char *data, at_text *notes);
+
+/* Whether the data has a test part, or should have: then opening it says what is missing. */
+bool at_dataset_has_test(const char *data);
 
 /* Moves the share of the rows (at least one), chosen evenly at random but always the same, to a new
  * set. Sealed sets stay sealed. AT_ERR_USAGE when none would be left. */

@@ -205,6 +205,12 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 /* A prefix of any of them. */
 static const char WARMUP[] = "warmup", WARMUP_USAGE[] = "warmup:LENGTH[+SCHEDULE]";
 
+const char *at_schedule_name(size_t index)
+{
+    if (index == KINDS) return WARMUP;
+    return index < KINDS ? kinds[index].name : NULL;
+}
+
 static at_err unknown_kind(const char *name, at_fail *fail)
 {
     const char *names[KINDS + 1] = {WARMUP};

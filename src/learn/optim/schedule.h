@@ -18,6 +18,7 @@
 #define AT_LEARN_OPTIM_SCHEDULE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -51,5 +52,8 @@ double at_schedule_now(const at_schedule *schedule, double samples_used, double 
 
 /* The learning rate after `used` samples, or steps if it counts them. */
 double at_schedule_rate(const at_schedule *schedule, double used);
+
+/* Names of schedules; NULL after the last one. */
+const char *at_schedule_name(size_t index);
 
 #endif

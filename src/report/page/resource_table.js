@@ -8,7 +8,7 @@
 
     /* Columns: heading, key, format. */
     const COLUMNS = [
-        ["processor", "cpu_seconds", seconds],
+        ["CPU", "cpu_seconds", seconds],
         ["of a core", "cpu_share", percent],
         ["memory", "peak_bytes", bytes],
         ["sent", "sent_bytes", bytes],

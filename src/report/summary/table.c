@@ -144,11 +144,10 @@ static void print_times(FILE *file, const char *text, size_t count)
 }
 
 /* The last cell of a line is not padded, so that lines have no trailing blanks. */
-static void print_cell(const at_table *table, size_t index, size_t width, FILE *file)
+static void print_cell(const at_table *table, size_t index, size_t width, bool last, FILE *file)
 {
     const char *text = table->cells[index];
     size_t      column = index % table->columns;
-    bool        last = column + 1 == table->columns || index + 1 == table->count;
     assert(at_table_width(text) <= width);
     size_t padding = width - at_table_width(text);
     if (column) fputs("  ", file);
@@ -169,25 +168,38 @@ static size_t *measure_columns(const at_table *table)
     return widths;
 }
 
-static size_t total_width(const at_table *table, const size_t *widths)
+/* Columns of a table that stand side by side: the first `keys`, then those from `from` to `to`. */
+typedef struct block {
+    size_t keys, from, to;
+} block;
+
+static bool is_in(const block *shown, size_t column)
+{
+    return column < shown->keys || (column >= shown->from && column < shown->to);
+}
+
+static size_t block_width(const at_table *table, const size_t *widths, const block *shown)
 {
     assert(widths);
-    size_t total = 2 * (table->columns - 1);
-    for (size_t i = 0; i < table->columns; i++) total += widths[i];
+    size_t total = 0;
+    for (size_t i = 0; i < table->columns; i++)
+        if (is_in(shown, i)) total += widths[i] + (i > 0 ? 2 : 0);
     return total;
 }
 
-static void print_rule(const at_table *table, const size_t *widths, FILE *file)
+static void print_rule(const at_table *table, const size_t *widths, const block *shown, FILE *file)
 {
-    print_times(file, at_console_is_ascii() ? "-" : "─", total_width(table, widths));
+    print_times(file, at_console_is_ascii() ? "-" : "─", block_width(table, widths, shown));
     fputc('\n', file);
 }
 
-static void print_wide(const at_table *table, const size_t *widths, FILE *file)
+static void print_block(const at_table *table, const size_t *widths, const block *shown, FILE *file)
 {
     for (size_t i = 0; i < table->count; i++) {
-        print_cell(table, i, widths[i % table->columns], file);
-        if (i + 1 == table->columns) print_rule(table, widths, file);
+        size_t column = i % table->columns;
+        bool   last = column + 1 == shown->to || i + 1 == table->count;
+        if (is_in(shown, column)) print_cell(table, i, widths[column], last, file);
+        if (i + 1 == table->columns) print_rule(table, widths, shown, file);
     }
 }
 
@@ -230,8 +242,58 @@ size_t at_table_columns(FILE *file)
     return columns > 0 ? (size_t)columns : 0; /* files and pipes are as wide as needed */
 }
 
+/* Whether the first columns tell each row from the one before it. */
+static bool tell_apart(const at_table *table, size_t keys)
+{
+    for (size_t i = table->columns; i < table->count; i += table->columns) {
+        size_t same = 0;
+        while (same < keys &&
+               strcmp(table->cells[i + same], table->cells[i + same - table->columns]) == 0)
+            same++;
+        if (same == keys) return false;
+    }
+    return true;
+}
+
+/* Extends the block by the columns that fit. */
+static void fill_block(const at_table *table, const size_t *widths, size_t columns, block *next)
+{
+    for (next->to = next->from; next->to < table->columns; next->to++) {
+        block longer = {next->keys, next->from, next->to + 1};
+        if (block_width(table, widths, &longer) > columns) return;
+    }
+}
+
+/* Lines of the table in blocks below each other, which all begin with the columns that tell rows
+ * apart; 0: it cannot be printed so. */
+static size_t folded_lines(const at_table *table, const size_t *widths, size_t columns,
+                           size_t *keys)
+{
+    size_t lines = 0, rows = table->count / table->columns;
+    *keys = tell_apart(table, 1) ? 1 : 2;
+    if (table->count % table->columns || table->columns <= *keys || !tell_apart(table, *keys))
+        return 0;
+    for (block next = {*keys, *keys, *keys}; next.from < table->columns; next.from = next.to) {
+        fill_block(table, widths, columns, &next);
+        if (next.to == next.from) return 0;
+        lines += rows + 2;
+    }
+    return lines;
+}
+
+static void print_folded(const at_table *table, const size_t *widths, size_t columns, size_t keys,
+                         FILE *file)
+{
+    for (block next = {keys, keys, keys}; next.from < table->columns; next.from = next.to) {
+        fill_block(table, widths, columns, &next);
+        assert(next.to > next.from);
+        if (next.from > keys) fputc('\n', file);
+        print_block(table, widths, &next, file);
+    }
+}
+
 /* A line per cell, with the head of its column; rows begin with a line that is not indented. */
-static void print_narrow(const at_table *table, size_t columns, FILE *file)
+static void print_cells(const at_table *table, size_t columns, FILE *file)
 {
     size_t heads = 0;
     for (size_t c = 0; c < table->columns; c++) {
@@ -247,6 +309,16 @@ static void print_narrow(const at_table *table, size_t columns, FILE *file)
         print_times(file, " ", heads - at_table_width(head) + (first ? 4 : 2));
         at_table_print_wrapped(file, text, heads + 4, columns);
     }
+}
+
+/* Whichever form has fewer lines. */
+static void print_narrow(const at_table *table, const size_t *widths, size_t columns, FILE *file)
+{
+    size_t keys, folded = folded_lines(table, widths, columns, &keys);
+    if (folded > 0 && folded < table->count - table->columns)
+        print_folded(table, widths, columns, keys, file);
+    else
+        print_cells(table, columns, file);
 }
 
 static at_err no_memory(at_fail *fail)
@@ -270,10 +342,11 @@ at_err at_table_print_in(const at_table *table, FILE *file, size_t columns, at_f
         free(widths);
         return no_memory(fail);
     }
-    if (columns > 0 && total_width(table, widths) > columns)
-        print_narrow(table, columns, file);
+    block all = {.to = table->columns};
+    if (columns > 0 && block_width(table, widths, &all) > columns)
+        print_narrow(table, widths, columns, file);
     else
-        print_wide(table, widths, file);
+        print_block(table, widths, &all, file);
     free(widths);
     return check_written(file, fail);
 }

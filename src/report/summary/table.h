@@ -39,7 +39,8 @@ void at_table_add(at_table *table, const char *format, ...) __attribute__((forma
 /* Removes the columns in which every cell is `nothing`. The last row must be complete. */
 void at_table_drop_columns(at_table *table, const char *nothing);
 
-/* Prints the table with its heads; on a terminal that is too narrow for it, a line per cell. */
+/* Prints the table with its heads; on a terminal that is too narrow for it, groups of columns below
+ * each other or a line per cell, whichever takes fewer lines. */
 at_err at_table_print(const at_table *table, FILE *file, at_fail *fail);
 
 /* The same for a width of so many columns; 0: any. The last row may be incomplete. Columns are as

@@ -148,6 +148,15 @@ static void the_output_of_npm_is_in_the_error(void **state)
     nothing_is_left();
 }
 
+static void lines_that_are_repeated_are_in_the_error_once(void **state)
+{
+    (void)state;
+    fake_npm("echo trying; for i in 1 2 3; do echo no host; done; exit 6");
+    assert_int_equal(at_fetch_row(&row, NULL, &fail), AT_ERR_FAILED);
+    assert_non_null(strstr(fail.text, ": trying|no host"));
+    assert_null(strstr(fail.text, "no host|"));
+}
+
 static void only_the_end_of_a_long_output_is_kept(void **state)
 {
     (void)state;
@@ -411,6 +420,7 @@ int main(void)
         cmocka_unit_test_setup(a_broken_set_is_replaced, prepare),
         cmocka_unit_test_setup(a_missing_npm_is_named, prepare),
         cmocka_unit_test_setup(the_output_of_npm_is_in_the_error, prepare),
+        cmocka_unit_test_setup(lines_that_are_repeated_are_in_the_error_once, prepare),
         cmocka_unit_test_setup(only_the_end_of_a_long_output_is_kept, prepare),
         cmocka_unit_test_setup(a_wrong_tarball_leaves_nothing, prepare),
         cmocka_unit_test_setup(a_wrong_file_in_the_tarball_leaves_nothing, prepare),

@@ -150,6 +150,22 @@ static void a_resumed_run_does_not_count_earlier_progress(void **state)
                   "lr 0.1\n");
 }
 
+static void the_time_of_a_resumed_run_includes_that_before(void **state)
+{
+    (void)state;
+    script run;
+    begin(&run, 1, (at_console_options){0});
+    run.plan.limits.time = AT_SEC(12);
+    run.info.resume = &(at_snapshot){.version = 50, .elapsed = AT_SEC(5)};
+    run.version = 50;
+    start(&run);
+    for (int i = 1; i <= 25; i++) step(&run, i * AT_SEC(0.04), 1, 1);
+    end(&run);
+    check_written("amb · softmax · fashion-mnist · 1 worker\n"
+                  "step 75  time 6.00s/12.0s  50%  ETA 6s  loss 1.000  25 samples/s  40.0ms/step  "
+                  "lr 0.1\n");
+}
+
 static void the_last_line_of_a_reached_target_says_so(void **state)
 {
     (void)state;
@@ -594,6 +610,7 @@ int main(void)
         cmocka_unit_test(plain_lines_become_rarer_in_a_long_run),
         cmocka_unit_test(progress_is_measured_toward_the_nearest_limit),
         cmocka_unit_test(a_resumed_run_does_not_count_earlier_progress),
+        cmocka_unit_test(the_time_of_a_resumed_run_includes_that_before),
         cmocka_unit_test(the_last_line_of_a_reached_target_says_so),
         cmocka_unit_test(sixty_columns_have_room_for_the_bar_and_the_time_left),
         cmocka_unit_test(quiet_prints_only_losses_and_warnings),

@@ -152,6 +152,69 @@ static void a_table_that_is_too_wide_has_a_line_per_cell(void **state)
     at_table_free(table);
 }
 
+static at_err print_in_24_columns(const at_table *table, FILE *file, at_fail *fail)
+{
+    return at_table_print_in(table, file, 24, fail);
+}
+
+/* Process, and three numbers of which two fit beside it. */
+static at_table *processes(const char *first, const char *second)
+{
+    static const at_column columns[] = {{"process", AT_ALIGN_LEFT},
+                                        {"memory", AT_ALIGN_RIGHT},
+                                        {"sent", AT_ALIGN_RIGHT},
+                                        {"received", AT_ALIGN_RIGHT}};
+    at_table              *table = at_table_new(columns, 4);
+    for (int i = 0; i < 6; i++) {
+        at_table_add(table, i == 1 ? first : i == 2 ? second : "%d", i);
+        at_table_add(table, "%d MB", i);
+        at_table_add(table, "%d", 10 * i);
+        at_table_add(table, "%d", 100 * i);
+    }
+    return table;
+}
+
+static void a_table_that_is_too_wide_is_folded_if_that_takes_fewer_lines(void **state)
+{
+    (void)state;
+    at_table *table = processes("hub", "worker");
+    check_prints(table, print_in_24_columns,
+                 "process  memory  sent\n"
+                 "─────────────────────\n"
+                 "0          0 MB     0\n"
+                 "hub        1 MB    10\n"
+                 "worker     2 MB    20\n"
+                 "3          3 MB    30\n"
+                 "4          4 MB    40\n"
+                 "5          5 MB    50\n"
+                 "\n"
+                 "process  received\n"
+                 "─────────────────\n"
+                 "0               0\n"
+                 "hub           100\n"
+                 "worker        200\n"
+                 "3             300\n"
+                 "4             400\n"
+                 "5             500\n");
+    at_table_free(table);
+}
+
+static void rows_with_the_same_beginning_need_more_columns_to_be_folded(void **state)
+{
+    (void)state;
+    at_table *table = processes("same", "same");
+    char     *text = NULL;
+    size_t    size;
+    FILE     *memory = open_memstream(&text, &size);
+    assert_non_null(memory);
+    assert_int_equal(at_table_print_in(table, memory, 26, NULL), AT_OK);
+    fclose(memory);
+    assert_non_null(strstr(text, "process  memory  sent\n"));
+    assert_non_null(strstr(text, "\n\nprocess  memory  received\n"));
+    free(text);
+    at_table_free(table);
+}
+
 static void csv_fields_are_quoted_if_necessary(void **state)
 {
     (void)state;
@@ -237,6 +300,8 @@ int main(void)
         cmocka_unit_test(control_characters_do_not_reach_the_terminal),
         cmocka_unit_test(an_incomplete_last_row_is_printed),
         cmocka_unit_test(a_table_that_is_too_wide_has_a_line_per_cell),
+        cmocka_unit_test(a_table_that_is_too_wide_is_folded_if_that_takes_fewer_lines),
+        cmocka_unit_test(rows_with_the_same_beginning_need_more_columns_to_be_folded),
         cmocka_unit_test(csv_fields_are_quoted_if_necessary),
         cmocka_unit_test(many_rows_are_kept),
         cmocka_unit_test(a_full_disk_is_reported),
