@@ -10,6 +10,7 @@
         return test[metric];
     };
     const stateOf = A.stateOf;
+    const infoOf = (run) => run.result || (run.summary || {}).info || {};
     const resultOf = (run, key) => (run.result ? run.result[key] : undefined);
 
     /** Seconds lost waiting for stragglers. */
@@ -93,10 +94,13 @@
         update(runs, groups, isShown) {
             const shown = MEASURES.filter(([, get]) => runs.some((run) => get(run)));
             const targets = runs.some((run) => targetText(run));
+            // The same number of workers in several runs is said above, by the subheading.
+            const sizes = new Set(runs.map((run) => infoOf(run).workers));
+            const workers = runs.length === 1 || sizes.size > 1;
             const heads = [
                 "run",
                 "strategy",
-                "workers",
+                ...(workers ? ["workers"] : []),
                 ...shown.map(([head]) => head),
                 "state",
                 ...(targets ? ["targets"] : []),
@@ -104,9 +108,12 @@
             const rows = groups.flatMap((group) => [
                 ...group.runs.map((run) => {
                     const box = runs.length > 1 ? this.boxOf(run, isShown(run)) : null;
-                    return summaryRow(run, box, group, shown, targets);
+                    return summaryRow(run, box, group, shown, { workers, targets });
                 }),
-                meanRow({ ...group, runs: group.runs.filter(isShown) }, shown, targets),
+                meanRow({ ...group, runs: group.runs.filter(isShown) }, shown, {
+                    workers,
+                    targets,
+                }),
             ]);
             A.fill(this.tiles, runs.length === 1 ? tiles(runs[0]) : null);
             const hasLoss = shown.some(([head]) => head === "training loss");
@@ -131,15 +138,15 @@
         "Training loss: moving average with a half-life of 50 steps. The charts show every step; " +
         "with the smoothing of 50 steps they end at this value.";
 
-    function summaryRow(run, box, group, shown, targets) {
-        const what = run.result || (run.summary || {}).info || {};
+    function summaryRow(run, box, group, shown, { workers, targets }) {
+        const what = infoOf(run);
         const label = A.el(box ? "label" : "span", {}, box, A.chip(group.index), run.label);
         return A.el(
             "tr",
             {},
             A.el("th", { scope: "row" }, label),
             cell(what.strategy || "–"),
-            cell(count(what.workers)),
+            workers ? cell(count(what.workers)) : null,
             shown.map(([, get, format]) => cell(format(get(run)), "number")),
             cell(stateText(run)),
             targets ? cell(targetText(run)) : null,
@@ -147,15 +154,16 @@
     }
 
     /** The mean of repeated runs, with half the width of its 95 % interval from three runs on. */
-    function meanRow(group, shown, targets) {
+    function meanRow(group, shown, { workers, targets }) {
         if (group.runs.length < 2) return null;
         const cells = shown.map(([, get, format]) => {
             const values = group.runs.map(get).filter(A.known);
             if (!values.length) return cell("–", "number");
             const [low, mean, high] = A.interval(values);
+            const half = (high - low) / 2;
+            const text = values.length > 2 && half > 0 ? ` ± ${format(half, 2)}` : "";
             return cell(
-                format(mean) +
-                    (values.length > 2 && high > low ? ` ± ${format((high - low) / 2, 2)}` : ""),
+                A.el("span", {}, format(mean), A.el("span", { class: "half", text })),
                 "number",
             );
         });
@@ -168,7 +176,7 @@
                 A.el("span", {}, A.chip(group.index), `${group.label} (mean)`),
             ),
             cell(""),
-            cell(""),
+            workers ? cell("") : null,
             cells,
             cell(""),
             targets ? cell("") : null,

@@ -100,7 +100,11 @@
             const top = A.format.count(this.timeline.top);
             A.fill(
                 this.batchLegend,
-                A.legend([["idle", "0 samples per round"], ["compute", `${top} samples per round`]]),
+                A.legend([
+                    ["idle", "0 samples per round"],
+                    ["compute", `${top} samples per round`],
+                    ["gone", "absent"],
+                ]),
             );
             this.draw();
         }
@@ -345,13 +349,16 @@
     /** Color intensity by mean batch size; a cell in which no round ended looks like the next. */
     function paintBatches(timeline, row, pixels, start, colors) {
         const full = colors[0],
+            gone = colors[A.ACTIVITIES.indexOf("gone")],
             none = colors[A.ACTIVITIES.length];
         let batch = 0;
         for (let c = timeline.columns - 1; c >= 0; c--) {
             batch = A.batchAt(timeline, row, c) || batch;
             const share = batch / timeline.top,
                 p = start + 4 * c;
-            for (let k = 0; k < 3; k++) pixels[p + k] = none[k] + share * (full[k] - none[k]);
+            const absent = A.share(row, "gone", c) > 0.5;
+            for (let k = 0; k < 3; k++)
+                pixels[p + k] = absent ? gone[k] : none[k] + share * (full[k] - none[k]);
             pixels[p + 3] = 255;
         }
     }
