@@ -264,5 +264,23 @@ class FullDisk(support.TestCase):
                 self.assertEqual(len(ended.table("worker_stats.csv")), 270, ended)
 
 
+class LittleMemory(support.TestCase):
+    def test_a_run_that_does_not_fit_says_so_and_ends(self):
+        """Wherever the memory is used up: OpenBLAS, too, needs 128 MB and would wait for them."""
+        if support.is_sanitized():
+            self.skipTest("sanitizers reserve more address space than any limit allows")
+        for megabytes in range(250, 600, 50):
+            with self.subTest(megabytes=megabytes):
+                done = subprocess.run(
+                    ["prlimit", f"--as={megabytes * 10**6}", support.ANYTIME, "train", "--data",
+                     "synthetic:2000,20,5", "--batch", "32", "--model", "mlp:2000,2000",
+                     "--workers", "2", "--steps", "3", "--quiet", "--run",
+                     self.folder / f"run{megabytes}"], capture_output=True, text=True,
+                    stdin=subprocess.DEVNULL, timeout=support.BOUND, check=False)
+                self.assertIn(done.returncode, (support.DONE, support.FAILED), done.stderr)
+                if done.returncode:
+                    self.assertIn("memory", done.stderr)
+
+
 if __name__ == "__main__":
     support.main()

@@ -10,7 +10,9 @@
 #include <cblas.h>
 #include <dlfcn.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "learn/engines/activation_kernels.h"
 
@@ -77,6 +79,30 @@ const at_kernels at_kernels_blas = {
     .dense_input = dense_input,
     .dense_scratch = dense_scratch,
 };
+
+/* Bytes that OpenBLAS maps at its first product that is not small, and keeps. */
+static const size_t BUFFER_SIZE = (size_t)128 << 20;
+
+bool at_blas_reserve(void)
+{
+    enum { N = 128 }; /* OpenBLAS takes products of up to 100 * 100 * 100 for small */
+    static bool done;
+    if (done) return true;
+    float *zeros = calloc((size_t)3 * N * N, sizeof *zeros);
+    if (!zeros) return false;
+    void *room =
+        mmap(NULL, BUFFER_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) {
+        free(zeros);
+        return false;
+    }
+    munmap(room, BUFFER_SIZE);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, N, N, N, 1.0f, zeros, N,
+                zeros + (size_t)N * N, N, 0.0f, zeros + (size_t)2 * N * N, N);
+    free(zeros);
+    done = true;
+    return true;
+}
 
 at_engine_info at_engine_info_get(void)
 {

@@ -11,6 +11,8 @@
 #include "base/arena.h"
 #include "base/label.h"
 #include "learn/engines/activation_kernels.h"
+#include "learn/engines/blas.h"
+#include "learn/engines/kernels.h"
 #include "learn/net/graph.h"
 #include "learn/net/model_parts.h"
 #include "learn/net/net.h"
@@ -73,6 +75,15 @@ static at_err reserve(at_model *model, at_fail *fail)
     return AT_OK;
 }
 
+/* Only kernels that use OpenBLAS need scratch. */
+static bool uses_blas(const at_net *net)
+{
+    for (size_t i = 0; i < net->count; i++)
+        if (net->layer[i].kind == &at_layer_dense && net->layer[i].kernels->dense_scratch)
+            return true;
+    return false;
+}
+
 at_err at_model_allocate(at_model *model, uint32_t rows_max, at_model_use use, at_fail *fail)
 {
     assert(rows_max > 0);
@@ -83,6 +94,8 @@ at_err at_model_allocate(at_model *model, uint32_t rows_max, at_model_use use, a
     if (!model->graph) return at_fail_set(fail, AT_ERR_FAILED, NULL, "no memory for the model");
     at_err err = reserve(model, fail);
     if (!err) err = at_convs_open(&model->convs, model->net, rows_max, use, fail);
+    if (!err && uses_blas(model->net) && !at_blas_reserve())
+        err = at_fail_memory_for(fail, "for the products of OpenBLAS");
     if (err) at_model_release(model);
     return err;
 }
