@@ -25,7 +25,8 @@ BUILD = ROOT / "build-fuzz"
 TOTALS = BUILD / "totals.json"
 SLICE = 60  # seconds of a turn
 LENGTH = 4096  # longer inputs are only slow
-SIZE_MAX = 64 << 10  # of a committed corpus, unless it was larger before
+TIMEOUT = 100  # seconds for one input, on a busy machine
+SIZE_MAX = 160 << 10  # of a committed corpus, unless it was larger before
 
 # Short stacks of allocations: most targets allocate a lot.
 ENV = {**os.environ,
@@ -80,7 +81,8 @@ def turn(name, seconds):
     """One slice: executions, processor seconds, and whether no input failed."""
     words = ROOT / "tests/fuzz/dictionaries" / f"{name}.dict"
     text, code, used = call(
-        name, f"-max_total_time={max(1, round(seconds))}", "-timeout=25", "-rss_limit_mb=3000",
+        name, f"-max_total_time={max(1, round(seconds))}", f"-timeout={TIMEOUT}",
+        f"-report_slow_units={TIMEOUT}", "-rss_limit_mb=3000",
         f"-max_len={LENGTH}", "-print_final_stats=1", f"-artifact_prefix=build-fuzz/found/{name}-",
         *([f"-dict={words}"] if words.exists() else []), collected(name), committed(name))
     count = re.search(r"number_of_executed_units: (\d+)", text)
