@@ -35,9 +35,9 @@ static inline const char *fuzz_folder(void)
 {
     char *path = fuzz_folder_path;
     if (path[0]) return path;
-    snprintf(path, sizeof fuzz_folder_path, "/dev/shm/anytime-fuzz-XXXXXX");
+    snprintf(path, sizeof fuzz_folder_path, "/dev/shm/fuzz-XXXXXX");
     if (!mkdtemp(path)) {
-        snprintf(path, sizeof fuzz_folder_path, "/tmp/anytime-fuzz-XXXXXX");
+        snprintf(path, sizeof fuzz_folder_path, "/tmp/fuzz-XXXXXX");
         char *made = mkdtemp(path);
         assert(made);
     }
