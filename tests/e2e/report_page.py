@@ -73,7 +73,7 @@ class Files(Reports):
         self.assertEqual(title, "**softmax on synthetic:1500,12,3**")
         self.assertTrue(head.startswith("| run | strategy |"), head)
         self.assertEqual(head.count("|"), rule.count("|"))
-        self.assertTrue(row.startswith("| a\\_run | fmb | 40 |"), row)
+        self.assertTrue(row.startswith("| a\\_run | fmb | sim | 40 |"), row)
 
     def test_the_page_of_a_thousand_workers_and_steps_is_small(self):
         steps = 20 if support.is_sanitized() else 1000
