@@ -147,7 +147,8 @@ class Install(unittest.TestCase):
         if not loader.exists():
             self.skipTest("bash-completion is not installed")
         terminal = tmux.Terminal(self, "bash --norc --noprofile", cwd=self.empty, env={
-            **self.environment, "XDG_DATA_DIRS": f"{self.prefix}/share:/usr/share", "PS1": "$ "})
+            **self.environment, "XDG_DATA_DIRS": f"{self.prefix}/share:/usr/share", "PS1": "$ ",
+            "HISTFILE": "/dev/null"})  # else written while the folder is removed
         terminal.type(f". {loader}", "Enter")
         for begin, shown in (("anytime train --strategy amb-", "--strategy amb-gossip"),
                              ("anytime train --model resnet18-2", "--model resnet18-224"),
