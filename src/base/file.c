@@ -25,6 +25,7 @@ static const char *hint_for(int error)
     case EPERM: return "check the permissions of the file and of its folder";
     case EROFS: return "the file system is read-only: choose another folder";
     case ELOOP: return "a symbolic link or another folder is in its place: who has replaced it?";
+    case ESPIPE: return "a named pipe is in its place: who has replaced it?";
     case EMFILE: return "too many open files: raise the limit (ulimit -n)";
     default: return NULL;
     }

@@ -8,6 +8,7 @@
 #include "data/files/source.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -240,7 +241,7 @@ static at_err download(const at_fetch_progress *progress, const char *folder, co
         err = run_curl(folder, url, &t, &code, fail);
     }
     if (err) return err;
-    return rename(t.part, path) ? at_staging_io_error("create", path, fail) : AT_OK;
+    return rename(t.part, path) ? at_file_error("create", path, errno, fail) : AT_OK;
 }
 
 static at_err download_file(const at_staging *staging, const char *base, const char *folder,

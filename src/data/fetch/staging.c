@@ -31,13 +31,6 @@ void at_staging_report(const at_fetch_progress *progress, const char *format, ..
     progress->report(progress->self, line);
 }
 
-at_err at_staging_io_error(const char *action, const char *path, at_fail *fail)
-{
-    assert(errno != 0);
-    return at_fail_set(fail, AT_ERR_IO, "check free space and permissions", "cannot %s %s: %s",
-                       action, path, strerror(errno));
-}
-
 static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where)
 {
     (void)status, (void)kind, (void)where;
@@ -66,7 +59,7 @@ static bool stopped_while_waiting(void)
 static at_err lock_cache(at_staging *staging, at_fail *fail)
 {
     staging->lock = open(staging->cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (staging->lock < 0) return at_staging_io_error("open the folder", staging->cache, fail);
+    if (staging->lock < 0) return at_file_error("open the folder", staging->cache, errno, fail);
     for (bool reported = false; flock(staging->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;) {
         if (!reported)
             at_staging_report(staging->progress, "waiting for another `anytime data get`");
@@ -105,11 +98,11 @@ at_err at_staging_open(at_staging *staging, const at_catalog_row *row,
     remove_leftovers(staging);
     AT_TRY(at_folder_join(path, staging->cache, name, fail));
     AT_TRY(at_folder_join(staging->ready, path, "ready", fail)); /* checks the length of the path */
-    if (!mkdtemp(path)) return at_staging_io_error("create the folder", path, fail);
+    if (!mkdtemp(path)) return at_file_error("create the folder", path, errno, fail);
     memcpy(staging->temporary, path, sizeof path);
     AT_TRY(at_folder_join(staging->ready, staging->temporary, "ready", fail));
     if (mkdir(staging->ready, 0777))
-        return at_staging_io_error("create the folder", staging->ready, fail);
+        return at_file_error("create the folder", staging->ready, errno, fail);
     return AT_OK;
 }
 
@@ -143,7 +136,7 @@ at_err at_staging_collect(const at_staging *staging, const char *from, at_fail *
     for (size_t i = 0; i < AT_CATALOG_FILES_MAX && row->files[i].name; i++) {
         AT_TRY(at_catalog_file_path(&row->files[i], from, path, fail));
         AT_TRY(at_folder_join(to, staging->ready, at_folder_name(path), fail));
-        if (rename(path, to)) return at_staging_io_error("move", path, fail);
+        if (rename(path, to)) return at_file_error("move", path, errno, fail);
     }
     return AT_OK;
 }
@@ -155,8 +148,8 @@ at_err at_staging_install(const at_staging *staging, at_fail *fail)
     AT_TRY(at_fetch_verify(staging->row, staging->ready, fail));
     AT_TRY(at_folder_join(place, staging->cache, staging->row->name, fail));
     AT_TRY(at_folder_join(old, staging->temporary, "old", fail));
-    if (rename(place, old) && errno != ENOENT) return at_staging_io_error("replace", place, fail);
-    if (rename(staging->ready, place)) return at_staging_io_error("create", place, fail);
+    if (rename(place, old) && errno != ENOENT) return at_file_error("replace", place, errno, fail);
+    if (rename(staging->ready, place)) return at_file_error("create", place, errno, fail);
     remove_parts(staging);
     at_staging_report(staging->progress, "%s is installed in %s", staging->row->name, place);
     return AT_OK;

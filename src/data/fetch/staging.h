@@ -47,7 +47,4 @@ at_err at_staging_collect(const at_staging *staging, const char *from, at_fail *
  * downloads. */
 at_err at_staging_install(const at_staging *staging, at_fail *fail);
 
-/* "cannot ACTION PATH: reason", from errno. */
-at_err at_staging_io_error(const char *action, const char *path, at_fail *fail);
-
 #endif

@@ -1,5 +1,6 @@
 #include "data/files/folder.h"
 
+#include "base/file.h"
 #include "base/text.h"
 
 #include <assert.h>
@@ -35,9 +36,7 @@ at_err at_folder_open_file(const char *path, FILE **file, uint64_t *size, at_fai
         return at_fail_set(fail, AT_ERR_MISSING,
                            "check the name; `anytime data list` shows the known sets",
                            "%s: no such file", path);
-    if (fd < 0)
-        return at_fail_set(fail, AT_ERR_IO, "check the permissions", "%s: cannot open: %s", path,
-                           strerror(errno));
+    if (fd < 0) return at_file_error("open", path, errno, fail);
     if (fstat(fd, &status) || !S_ISREG(status.st_mode)) {
         close(fd);
         return at_fail_set(fail, AT_ERR_IO, "name the file that holds the data",

@@ -10,22 +10,12 @@
 #include <string.h>
 
 #include "base/disk.h"
+#include "base/file.h"
 #include "base/folder_guard.h"
 
 enum { NUMBER_SIZE = 32 }; /* longest number in decimal, with room to spare */
 
 static const at_ns flush_every = 1000000000;
-
-static at_err cannot(const char *what, const char *path, int error, at_fail *fail)
-{
-    assert(error != 0);
-    const char *hint = "check the run folder and its permissions";
-    if (error == ENOSPC || error == EDQUOT)
-        hint = "the disk is full: free some space or choose another --run folder";
-    if (error == EFBIG) hint = "the file is larger than your limits (ulimit -f) allow";
-    if (error == ESPIPE) hint = "a named pipe is in its place: who has replaced it?";
-    return at_fail_set(fail, AT_ERR_IO, hint, "%s: cannot %s: %s", path, what, strerror(error));
-}
 
 /* ---- trouble --------------------------------------------------------------------------------- */
 
@@ -146,7 +136,7 @@ at_err at_append_file_open(const char *folder, const char *name, bool lines, at_
     if (!error) self->fd = at_disk->open(self->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (!error) error = self->fd < 0 ? errno : inspect_existing(self, lines);
     if (error) {
-        at_err err = cannot("open", self->path, error, fail);
+        at_err err = at_file_error("open", self->path, error, fail);
         at_append_file_close(self, NULL);
         return err;
     }
@@ -264,7 +254,7 @@ at_err at_append_file_close(at_append_file *file, at_fail *fail)
         at_append_file_flush(file);
         if (at_disk->close(file->fd) && !file->error) file->error = errno;
     }
-    at_err err = file->error ? cannot("write", file->path, file->error, fail) : AT_OK;
+    at_err err = file->error ? at_file_error("write", file->path, file->error, fail) : AT_OK;
     free(file->path);
     free(file);
     return err;
