@@ -80,8 +80,8 @@ class Network:
 class Tcp(mpi.TestCase):
     OPTIONS = (*support.SMALL, "--model", "mlp:40")
 
-    def assert_bits_of_local(self, steps, **options):
-        arguments = (*self.OPTIONS, "--steps", steps, "--quiet", "--json")
+    def assert_bits_of_local(self, steps, *more, **options):
+        arguments = (*self.OPTIONS, "--steps", steps, *more, "--quiet", "--json")
         here = self.local(*arguments, "--workers", 4).result
         there = self.train(*arguments, env=TCP, **options).result
         self.assertEqual(here["params_hash"], there["params_hash"])
@@ -123,9 +123,16 @@ class Slow(Tcp):
         rules = self.network.call("nft", "list", "ruleset")
         return int(re.search(r"counter packets (\d+)", rules)[1])
 
+    def until_packets_are_lost(self, check):
+        """Losses are random, so that a short run may have none."""
+        for _ in range(20):
+            check()
+            if self.dropped() > 0:
+                return
+        self.fail("no packet was lost in 20 runs")
+
     def test_tcp_gives_the_bits_of_shared_memory(self):
-        self.assert_bits_of_local(100)
-        self.assertGreater(self.dropped(), 0)
+        self.until_packets_are_lost(lambda: self.assert_bits_of_local(100))
 
     def test_every_sample_is_accounted_for(self):
         for strategy in ("async", "backup", "fmb-gossip:ring,1"):
@@ -133,14 +140,9 @@ class Slow(Tcp):
                 ended = self.train(*self.OPTIONS, "--strategy", strategy, "--steps", 100, env=TCP)
                 self.assert_ledger(ended)
 
-
     def test_gossip_has_the_bits_of_the_local_world(self):
-        arguments = (*self.OPTIONS, "--strategy", "fmb-gossip:ring,1", "--steps", 30, "--quiet",
-                     "--json")
-        here = self.local(*arguments, "--workers", 4).result
-        there = self.train(*arguments, env=TCP).result
-        self.assertEqual(here["params_hash"], there["params_hash"])
-        self.assertGreater(self.dropped(), 0)
+        gossip = ("--strategy", "fmb-gossip:ring,1")
+        self.until_packets_are_lost(lambda: self.assert_bits_of_local(30, *gossip))
 
 
 class Machines:
