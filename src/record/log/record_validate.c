@@ -29,6 +29,12 @@ static bool is_time(at_ns value)
     return value >= -time_max && value <= time_max;
 }
 
+/* Timers may be set for longer than any run lasts. */
+static bool is_timer(at_ns value)
+{
+    return value == AT_NEVER || (value >= -time_max && value <= 4 * time_max);
+}
+
 static const char *check_work(const at_work *work)
 {
     bool valid = is_duration(work->compute_ns) && is_duration(work->sleep_ns) &&
@@ -80,7 +86,7 @@ static const char *check_action(const at_action *action, uint32_t workers)
     case AT_ACT_ADD: return is_worker(action->as.add.worker, workers) ? NULL : wrong_worker;
     case AT_ACT_APPLY: return check_apply(action, workers);
     case AT_ACT_NOTICE: return action->worker <= workers ? NULL : wrong_worker;
-    case AT_ACT_TIMER:
+    case AT_ACT_TIMER: return is_timer(action->as.timer.at) ? NULL : wrong_time;
     case AT_ACT_EVALUATE:
     case AT_ACT_SAVE:
     case AT_ACT_FINISH: return NULL;

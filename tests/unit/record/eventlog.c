@@ -632,6 +632,7 @@ static void records_that_no_run_produces_are_refused(void **state)
     } cases[] = {
         {{.kind = AT_ACT_DROP, .worker = 3}, "no such worker"},
         {{.kind = AT_ACT_SEND, .worker = 0}, "no such worker"},
+        {{.kind = AT_ACT_TIMER, .as.timer = {.at = INT64_MIN}}, "time out of range"},
         {{.kind = AT_ACT_ADD, .as.add = {.worker = 9}}, "no such worker"},
         {{.kind = AT_ACT_APPLY}, "step out of order"},
     };
