@@ -117,6 +117,7 @@ set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME anytime)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS libopenblas0-serial) # found by rpath; others have threads
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "gnuplot-nox, openmpi-bin, dataset-fashion-mnist")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "npm, curl") # which download data sets
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libanytime-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "anytime (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
