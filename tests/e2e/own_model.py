@@ -183,6 +183,8 @@ class Locale(unittest.TestCase):
                 file.write(self.SOURCE)
             subprocess.run(["localedef", "--quiet", "-c", "-i", "source", "./comma"], cwd=folder,
                            check=False, timeout=300)  # exits with 1: it warns of missing parts
+            if not os.path.exists(os.path.join(folder, "comma")):
+                self.skipTest("localedef has no character maps (package locales)")
             run_folder = os.path.join(folder, "run")
             done = subprocess.run([sys.executable, __file__, "--comma", run_folder], text=True,
                                   capture_output=True, timeout=300, check=False,

@@ -424,7 +424,11 @@ bool at_mpi_allreduce_end(const at_fail *fail)
     at_mpi_replica *r = &the_replica;
     assert(at_mpi_allreduce_admitted());
     if (at_mpi_ranks_part(&r->ranks)) return true;
-    if (at_mpi_ranks_is_buried(&r->ranks) || r->launcher->rank > 0) return false;
+    if (r->launcher->rank > 0) {
+        at_mpi_ranks_await_first(&r->ranks);
+        return false;
+    }
+    if (at_mpi_ranks_is_buried(&r->ranks)) return false;
     fflush(NULL);
     at_mpi_abort((int)fail->err);
     return false;

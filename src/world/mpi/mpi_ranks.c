@@ -29,6 +29,7 @@ static const at_ns YIELD_MAX = AT_MS(10);
 static const at_ns PATIENCE_MIN = AT_SEC(60);
 static const at_ns PATIENCE_STOPPED = AT_MS(500);
 static const at_ns FAREWELL_MAX = AT_MS(300);
+static const at_ns FIRST_MAX = AT_SEC(10);
 static const at_ns LISTEN_LAST = AT_MS(20);
 
 _Static_assert(AT_TURN_MESSAGE % AT_MESSAGE_UNIT == 0, "turns are whole units");
@@ -415,6 +416,17 @@ bool at_mpi_ranks_part(at_mpi_ranks *r)
     if (!r->broken) at_mpi_cancel(r->calls, call_notice(r));
     if (r->broken) announce_loss(r);
     return !r->broken;
+}
+
+void at_mpi_ranks_await_first(at_mpi_ranks *r)
+{
+    at_ns since = at_clock_now();
+    assert(r->broken && r->launcher->rank > 0);
+    while (r->lost != 0 && at_clock_now() - since < FIRST_MAX) {
+        if (r->near[0] && !at_alive(r->hello[0].pid, r->hello[0].born)) return;
+        receive(r);
+        at_backoff_nap(&r->backoff, AT_NEVER);
+    }
 }
 
 bool at_mpi_ranks_is_buried(const at_mpi_ranks *r)

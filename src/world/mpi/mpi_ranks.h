@@ -82,6 +82,10 @@ bool at_mpi_ranks_take_turns(at_mpi_ranks *ranks, const at_turn_message *mine,
  * afterwards that waits for the lost rank. */
 bool at_mpi_ranks_part(at_mpi_ranks *ranks);
 
+/* After a loss, on a rank other than 0: waits until rank 0 has ended, unless that is the lost one,
+ * or for 10 seconds. Rank 0 saves and explains, and launchers end all ranks when one leaves. */
+void at_mpi_ranks_await_first(at_mpi_ranks *ranks);
+
 /* After a loss: true when the process of the lost rank has certainly ended. */
 bool at_mpi_ranks_is_buried(const at_mpi_ranks *ranks);
 
