@@ -62,10 +62,11 @@ clone() {
 # The README, and the test that runs its commands, without the source tree. What the README takes
 # from the tree comes from the installed files.
 keep_readme() { # PREFIX
-    rm -rf "$bare/readme" && mkdir -p "$bare/readme/docs" "$bare/readme/tests"
+    rm -rf "$bare/readme" && mkdir -p "$bare/readme/docs" "$bare/readme/tests/e2e"
     cp "$here/README.md" "$bare/readme/"
     cp -r "$here/docs/guide" "$bare/readme/docs/"
     cp -r "$here/tests/docs" "$bare/readme/tests/"
+    cp -r "$here/tests/e2e/support" "$bare/readme/tests/e2e/"
     ln -s "$1/share/doc/anytime/examples" "$bare/readme/examples"
     ln -s "$1/include" "$bare/readme/include"
     ln -s "$1/lib/python3/dist-packages" "$bare/readme/python"
