@@ -9,6 +9,8 @@
 
 #include "base/crc32c.h"
 #include "folder.h"
+#include "record/log/eventlog.h"
+#include "record/runinfo.h"
 
 enum { LOG_HEAD = 16, LOG_SIZE_MAX = 1 << 16 };
 
@@ -18,8 +20,8 @@ static inline void put_checksum(uint8_t *to, const uint8_t *bytes, size_t size)
     for (int i = 0; i < 4; i++) to[i] = (uint8_t)(sum >> (8 * i));
 }
 
-/* The size of the JSON text at the begin of these bytes; if there is none, the size that the head
- * says. */
+/* The size of the JSON text at the beginning of these bytes; if there is none, the size that the
+ * head says. */
 static inline uint64_t put_info_size(uint8_t *log, size_t size)
 {
     json_error_t error;
@@ -61,6 +63,18 @@ static inline const char *fuzz_log(const uint8_t *data, size_t size)
     memcpy(log, data, size);
     seal_log(log, size);
     return fuzz_file("events.bin", log, size, NULL, 0);
+}
+
+/* False when the log has so many workers that they would only cost memory. */
+static inline bool fuzz_log_is_small(const char *path)
+{
+    enum { WORKERS_MAX = 64 };
+    at_eventlog *log = NULL;
+    at_fail      fail = {0};
+    if (at_eventlog_open(path, &log, &fail)) return true;
+    bool small = at_run_info_workers(at_eventlog_info(log)) <= WORKERS_MAX;
+    at_eventlog_close(log);
+    return small;
 }
 
 #endif

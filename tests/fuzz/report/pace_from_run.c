@@ -4,26 +4,12 @@
 #include <math.h>
 
 #include "../event_log.h"
-#include "record/log/eventlog.h"
-#include "record/runinfo.h"
-
-enum { WORKERS_MAX = 64 }; /* more workers only cost memory */
-
-static bool is_small(const char *path)
-{
-    at_eventlog *log = NULL;
-    at_fail      fail = {0};
-    if (at_eventlog_open(path, &log, &fail)) return true;
-    bool small = at_run_info_workers(at_eventlog_info(log)) <= WORKERS_MAX;
-    at_eventlog_close(log);
-    return small;
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     at_run_pace pace;
     at_fail     fail = {0};
-    if (!is_small(fuzz_log(data, size))) return 0;
+    if (!fuzz_log_is_small(fuzz_log(data, size))) return 0;
     at_err err = at_run_pace_read(fuzz_folder(), &pace, &fail);
     assert(!err == !fail.text[0]);
     if (err) return 0;
