@@ -27,7 +27,7 @@ typedef struct at_fail {
 
 /* Fills *fail (which may be NULL) and returns err, for use as
  *     return at_fail_set(fail, AT_ERR_FORMAT, "gunzip it first", "%s: not an IDX file", path);
- * `hint` may be NULL. */
+ * `hint` may be NULL. Control characters, which may come from files, become question marks. */
 at_err at_fail_set(at_fail *fail, at_err err, const char *hint, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

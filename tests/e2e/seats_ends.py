@@ -2,6 +2,7 @@
 """`anytime run`: how programs end, who may join, options and comparisons."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 
@@ -124,6 +125,32 @@ class Comparisons(seats.TestCase):
                             "--plots", "none", "--json", "--quiet", "--", seats.WORKER, "batch=8")
         batches = [row["summary"]["mean_batch"]["value"] for row in json.loads(done.out)["entries"]]
         self.assertEqual(batches, [8, 16])
+
+    def test_a_comparison_of_programs_is_resumed_with_the_same_command_only(self):
+        words = ("-n", 2, "--steps", 10, "--batch", 16, "--plots", "none", "--quiet")
+        self.anytime("compare", "fmb", "async", *words, "--repeats", 1, "--out", "out", "--",
+                     seats.WORKER, "batch=8")
+        shutil.rmtree(self.folder / "out" / "async-1")
+        resume = ("compare", "--resume", "out", "--quiet")
+        for command, expected in (((), "never started by itself"),
+                                  (("--", seats.WORKER), "another command"),
+                                  (("--", seats.WORKER, "batch=8", "x"), "another command")):
+            done = self.anytime(*resume, *command, code=support.USAGE)
+            self.assertIn(expected, done.err)
+        self.assertFalse((self.folder / "out" / "async-1").exists())
+        self.anytime(*resume, "--", seats.WORKER, "batch=8")
+        self.assertTrue((self.folder / "out" / "async-1" / "result.json").exists())
+
+    def test_a_comparison_of_programs_is_resumed_only_where_it_began(self):
+        self.anytime("compare", "fmb", "-n", 1, "--steps", 5, "--repeats", 1, "--plots", "none",
+                     "--quiet", "--out", "out", "--", seats.WORKER, "batch=8")
+        path = self.folder / "out" / "compare.json"
+        document = {**json.loads(path.read_text()), "directory": "/tmp/\x1b[31melsewhere"}
+        path.write_text(json.dumps(document))
+        done = self.anytime("compare", "--resume", "out", "--", seats.WORKER, "batch=8",
+                            code=support.USAGE)
+        self.assertIn("was started in /tmp/", done.err)
+        self.assertNotIn("\x1b", done.err)
 
     def test_options_of_the_program_are_refused(self):
         done = self.anytime("compare", "fmb", "amb:lr=0.1", "--", seats.WORKER, code=support.USAGE)

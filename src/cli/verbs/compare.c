@@ -530,7 +530,8 @@ static at_err run_and_show(at_compare *compare, at_fail *fail)
     at_signals_release();
     if (err == AT_ERR_STOPPED || (err && !*fail->hint)) {
         at_text hint = at_text_in(fail->hint, sizeof fail->hint);
-        at_text_add(&hint, "`anytime %s --resume %s` continues it", compare->what, compare->folder);
+        at_text_add(&hint, "`anytime %s --resume %s%s` continues it", compare->what,
+                    compare->folder, compare->parsed->command ? " -- COMMAND" : "");
     }
     if (err && err != AT_ERR_STOPPED) return err;
     at_err shown = at_compare_show(compare, &showing);

@@ -1,7 +1,10 @@
 /* `compare --resume DIR` and `sweep --resume DIR`: an interrupted comparison goes on. Entries and
  * options come from DIR/compare.json. Runs that have ended are kept. A run that was under way is
  * resumed if it has a checkpoint; otherwise, and in virtual time, it is made again: there it gives
- * the same numbers, to the last digit, as if nothing had happened. */
+ * the same numbers, to the last digit, as if nothing had happened.
+ *
+ * A comparison of programs is resumed with the same command after `--`, in the folder where it
+ * began: somebody else may have written compare.json, and nothing in a file is executed. */
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -34,9 +37,6 @@ static at_err check_given(const at_parsed *parsed, at_fail *fail)
     if (parsed->words > 0)
         return at_fail_set(fail, AT_ERR_USAGE, "leave them out; they are in its compare.json",
                            "--resume takes no entries (got '%s')", parsed->word[0]);
-    if (parsed->command)
-        return at_fail_set(fail, AT_ERR_USAGE, "leave it out; it is in its compare.json",
-                           "--resume takes no command after --");
     for (const at_option *option = at_options; option->name; option++)
         if (at_options_given(parsed, option->name) && !is_changeable(option->name))
             return at_fail_set(fail, AT_ERR_USAGE, hint, "--%s cannot be changed when resuming",
@@ -97,22 +97,33 @@ static at_err restore_words(const at_compare *compare, at_parsed *parsed, at_fai
     return AT_OK;
 }
 
-/* The command after `--`, if the workers are programs. */
-static at_err restore_program(const at_compare *compare, at_parsed *parsed, at_fail *fail)
+static bool is_same_command(const json_t *program, const char *const *command)
 {
-    const json_t *program = json_object_get(compare->before, "program"), *word;
-    size_t        i, count = json_array_size(program);
-    if (!json_is_array(program)) return AT_OK;
-    const char **words = at_arena_get(&parsed->texts, count + 1, sizeof *words);
-    if (!words) return at_fail_memory(fail);
+    const json_t *word;
+    size_t        i;
     json_array_foreach(program, i, word)
     {
-        if (!json_is_string(word)) return bad_document(compare, fail);
-        AT_TRY(at_options_keep(parsed, json_string_value(word), &words[i], fail));
+        if (!command[i] || !json_is_string(word)) return false;
+        if (strcmp(json_string_value(word), command[i]) != 0) return false;
     }
-    words[count] = NULL;
-    parsed->command = words;
-    return count > 0 ? AT_OK : bad_document(compare, fail);
+    return !command[i];
+}
+
+/* The command after `--`, if the workers are programs. */
+static at_err check_program(const at_compare *compare, const at_parsed *parsed, at_fail *fail)
+{
+    const json_t *program = json_object_get(compare->before, "program");
+    if (!json_is_array(program)) {
+        if (!parsed->command) return AT_OK;
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
+                           "%s compares no programs, but a command was given after --",
+                           compare->folder);
+    }
+    if (parsed->command && is_same_command(program, parsed->command)) return AT_OK;
+    static const char hint[] = "repeat the command after --; compare.json has it as \"program\"";
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "%s compares programs, %s", compare->folder,
+                       parsed->command ? "with another command than the one after --"
+                                       : "and a program in a file is never started by itself");
 }
 
 static at_err restore_options(const at_compare *compare, at_parsed *parsed, at_fail *fail)
@@ -126,12 +137,16 @@ static at_err restore_options(const at_compare *compare, at_parsed *parsed, at_f
     return check_repeats(parsed, before, fail);
 }
 
-/* Entries and programs may name files, so the comparison goes on in the folder where it began. */
-static at_err restore_directory(at_compare *compare, at_fail *fail)
+/* Entries may name files, so the comparison goes on in the folder where it began. With a program
+ * only the user goes there: what `./train` is depends on the folder. */
+static at_err restore_directory(at_compare *compare, const at_parsed *parsed, at_fail *fail)
 {
     char        here[PATH_MAX], whole[PATH_MAX];
     const char *there = json_string_value(json_object_get(compare->before, "directory"));
     if (!there || !getcwd(here, sizeof here) || strcmp(here, there) == 0) return AT_OK;
+    if (parsed->command)
+        return at_fail_set(fail, AT_ERR_USAGE, "change to that folder first",
+                           "%s compares programs, and was started in %s", compare->folder, there);
     if (!realpath(compare->folder, whole) || strlen(whole) >= sizeof compare->folder)
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s: the folder name is too long",
                            compare->folder);
@@ -149,8 +164,8 @@ at_err at_compare_resume(at_compare *compare, at_parsed *parsed, at_fail *fail)
     AT_TRY(read_document(folder, &compare->before, fail));
     at_err err = restore_options(compare, parsed, fail);
     if (!err) err = restore_words(compare, parsed, fail);
-    if (!err) err = restore_program(compare, parsed, fail);
-    if (!err) err = restore_directory(compare, fail);
+    if (!err) err = check_program(compare, parsed, fail);
+    if (!err) err = restore_directory(compare, parsed, fail);
     const char *command = json_string_value(json_object_get(compare->before, "command"));
     if (!err && command) err = at_options_keep(parsed, command, &compare->command, fail);
     parsed->settings.resume = NULL; /* the files say what was compared, not how often it stopped */
