@@ -60,6 +60,17 @@ static at_err try_twice(at_err first, int *reached)
     return AT_OK;
 }
 
+static void control_characters_do_not_reach_the_terminal(void **state)
+{
+    (void)state;
+    at_fail fail = {0};
+    at_fail_set(&fail, AT_ERR_FORMAT, "see\x07", "\x1b[31m\xc2\x9b\x7f \xc3\xa9\xc2\xb5");
+    assert_string_equal(fail.text, "?[31m??? \xc3\xa9\xc2\xb5");
+    assert_string_equal(fail.hint, "see?");
+    at_fail_wrap(&fail, "a\rb");
+    assert_string_equal(fail.text, "a?b: ?[31m??? \xc3\xa9\xc2\xb5");
+}
+
 static void try_returns_at_the_first_failure(void **state)
 {
     (void)state;
@@ -225,6 +236,7 @@ int main(void)
         cmocka_unit_test(a_failure_has_code_sentence_and_hint),
         cmocka_unit_test(a_wrapped_failure_has_its_context),
         cmocka_unit_test(long_sentences_are_truncated),
+        cmocka_unit_test(control_characters_do_not_reach_the_terminal),
         cmocka_unit_test(try_returns_at_the_first_failure),
         cmocka_unit_test(overflowing_sizes_are_detected),
         cmocka_unit_test(large_memory_is_aligned_and_writable),
