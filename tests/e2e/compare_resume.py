@@ -203,7 +203,8 @@ class Resume(support.TestCase):
         whole = self.whole(*SIMULATED)
         before = (whole / "compare.json").read_text()
         for words, expected in ((("amb",), "takes no entries"), (("--lr", 1), "--lr cannot be"),
-                                (("--repeats", 1), "less than before"), (("--", "x"), "no programs"),
+                                (("--repeats", 1), "less than before"),
+                                (("--", "x"), "no programs"),
                                 (("--out", "other"), "--out cannot be")):
             ended = self.compare("--resume", whole, *words, code=support.USAGE)
             self.assert_complaint(ended, expected)

@@ -181,7 +181,8 @@ at_err at_compare_write(const at_compare *compare, at_fail *fail);
 /* ---- compare_resume.c ------------------------------------------------------------------------ */
 
 /* Takes folder, entries and options from the folder that --resume names, and goes to the folder in
- * which the comparison was started. The command of programs has to be given again, in that folder. */
+ * which the comparison was started. The command of programs has to be given again, in that
+ * folder. */
 at_err at_compare_resume(at_compare *compare, at_parsed *parsed, at_fail *fail);
 
 /* Gives an entry what was measured for it in the earlier part, if there was one. */

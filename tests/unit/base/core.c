@@ -53,13 +53,6 @@ static void long_sentences_are_truncated(void **state)
     assert_int_equal(strlen(fail.text), sizeof fail.text - 1);
 }
 
-static at_err try_twice(at_err first, int *reached)
-{
-    AT_TRY(first);
-    ++*reached;
-    return AT_OK;
-}
-
 static void control_characters_do_not_reach_the_terminal(void **state)
 {
     (void)state;
@@ -69,6 +62,13 @@ static void control_characters_do_not_reach_the_terminal(void **state)
     assert_string_equal(fail.hint, "see?");
     at_fail_wrap(&fail, "a\rb");
     assert_string_equal(fail.text, "a?b: ?[31m??? \xc3\xa9\xc2\xb5");
+}
+
+static at_err try_twice(at_err first, int *reached)
+{
+    AT_TRY(first);
+    ++*reached;
+    return AT_OK;
 }
 
 static void try_returns_at_the_first_failure(void **state)
