@@ -2,21 +2,10 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Texts quote files and peers, and are printed to terminals, which obey control characters: those
- * of ASCII, and the two bytes of U+0080 to U+009F. */
-static void remove_controls(char *text)
-{
-    for (unsigned char *c = (unsigned char *)text; *c; c++) {
-        bool is_ascii = (*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f;
-        bool is_wide = *c == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f;
-        if (is_wide) c[1] = '?';
-        if (is_ascii || is_wide) *c = '?';
-    }
-}
+#include "base/text.h"
 
 at_err at_fail_set(at_fail *fail, at_err err, const char *hint, const char *format, ...)
 {
@@ -28,8 +17,8 @@ at_err at_fail_set(at_fail *fail, at_err err, const char *hint, const char *form
     vsnprintf(fail->text, sizeof fail->text, format, args);
     va_end(args);
     snprintf(fail->hint, sizeof fail->hint, "%s", hint ? hint : "");
-    remove_controls(fail->text);
-    remove_controls(fail->hint);
+    at_text_remove_controls(fail->text);
+    at_text_remove_controls(fail->hint);
     return err;
 }
 
@@ -61,6 +50,6 @@ at_err at_fail_wrap(at_fail *fail, const char *format, ...)
     snprintf(joined, sizeof joined, "%s: %s", context, fail->text);
     memcpy(fail->text, joined, sizeof fail->text - 1);
     fail->text[sizeof fail->text - 1] = '\0';
-    remove_controls(fail->text);
+    at_text_remove_controls(fail->text);
     return fail->err;
 }

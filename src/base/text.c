@@ -118,6 +118,17 @@ static bool shift_decimal(int64_t *value, int power)
     return true;
 }
 
+/* Those of ASCII, and U+0080 to U+009F, which have two bytes. */
+void at_text_remove_controls(char *text)
+{
+    for (unsigned char *c = (unsigned char *)text; *c; c++) {
+        bool is_ascii = (*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f;
+        bool is_wide = *c == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f;
+        if (is_wide) c[1] = '?';
+        if (is_ascii || is_wide) *c = '?';
+    }
+}
+
 bool at_text_whole(const char *text, int64_t *value)
 {
     assert(text);

@@ -22,6 +22,10 @@ at_text at_text_in(char *buffer, size_t size);
 /* Appends, printf-like. */
 void at_text_add(at_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Replaces control characters except line feeds and tabs by question marks. Terminals obey them, so
+ * no text of a file or peer is printed with them. */
+void at_text_remove_controls(char *text);
+
 /* A whole number such as 60000, 6e4 or 64k (k, M, G: powers of 1000). False for anything
  * else. */
 bool at_text_whole(const char *text, int64_t *value);

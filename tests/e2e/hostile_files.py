@@ -158,6 +158,19 @@ class Logs(support.TestCase):
         self.anytime("simulate", "--from", run.folder, "--steps", 3)
 
 
+class Results(support.TestCase):
+    def test_no_string_controls_the_terminal(self):
+        run = self.folder / "run"
+        self.anytime("train", *SIM, "--steps", 5, "--quiet", "--run", run)
+        path = run / "result.json"
+        result = json.loads(path.read_text())
+        path.write_text(json.dumps({**result, "command": "x\x1b[31m\x07y", "strategy": "\x9bfmb"}))
+        for verb in ("show", "report"):
+            shown = self.anytime(verb, run)
+            self.assertFalse(set(shown.out + shown.err) & {"\x1b", "\x07", "\x9b"}, verb)
+        self.assertIn("x?[31m?y", self.anytime("show", run).out)
+
+
 class Pipes(support.TestCase):
     """Named pipes that nobody writes to, where a file should be: nothing waits for them."""
 
