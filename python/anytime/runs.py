@@ -4,7 +4,9 @@ from __future__ import annotations
 import csv
 import json
 import struct
+from array import array
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Union
 
@@ -23,7 +25,7 @@ class Run:
     steps: dict[str, Any]      # collect_stats.csv: what each step gathered
     rounds: dict[str, Any]     # worker_stats.csv: what each worker did
     resources: dict[str, Any]  # resource_stats.csv
-    events: dict[str, Any]     # events.bin: time, version, kind, worker (0: none) and text
+    events: dict[str, Any]     # event logs: time, version, kind, worker (0: none) and text
 
     def __repr__(self) -> str:
         """Short: a notebook shows it for a cell that ends with a run."""
@@ -45,17 +47,17 @@ def _column(values: list[str]) -> Any:
 def _table(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
-    with path.open(newline="") as file:
-        rows = list(csv.reader(file))
+    with path.open(newline="") as file:  # the last line may be half written
+        rows = list(csv.reader(line for line in file if line.endswith("\n")))
     names = rows[0] if rows else []
-    whole = [row for row in rows[1:] if len(row) == len(names)]  # the last line may be half written
+    whole = [row for row in rows[1:] if len(row) == len(names)]
     return {name: _column([row[i] for row in whole]) for i, name in enumerate(names)}
 
 
 _KINDS = {"S": "start", "J": "joined", "L": "lost", "M": "message", "A": "applied",
           "E": "evaluated", "T": "timer", "X": "stop", "s": "send", "t": "set timer", "+": "add",
           "a": "apply", "d": "drop", "e": "evaluate", "k": "save", "v": "evict", "n": "notice",
-          "f": "finish", '"': "text", "%": "usage", "=": "totals"}
+          "f": "finish", '"': "text", "%": "usage", "@": "link", "=": "totals"}
 _LOG_HEAD = struct.Struct("<4sIII")
 _LOG_FORMAT = 6
 
@@ -98,12 +100,19 @@ def _records(raw: bytes):
         yield raw[at - length:at]
 
 
-def _events(path: Path) -> dict[str, Any]:
-    import numpy
-    if not path.exists():
-        return {}
-    rows, now, version, gap = [], 0, 0, 0
-    for record in _records(path.read_bytes()):
+def _logs(folder: Path):
+    """The event logs of a run. Each time it was resumed, it began another one."""
+    for part in count(1):
+        path = folder / ("events.bin" if part == 1 else f"events-{part}.bin")
+        if not path.exists():
+            return
+        yield path
+
+
+def _rows(raw: bytes):
+    """The rows of one event log; times are in nanoseconds, and every number is modulo 2^64."""
+    now, version, gap = 0, 0, 0
+    for record in _records(raw):
         kind, worker, text = chr(record[0]), 0, ""
         try:
             now, at = _change(record, 1, now)
@@ -118,11 +127,25 @@ def _events(path: Path) -> dict[str, Any]:
             if kind not in '"%=':
                 worker, at = _number(record, at)
         except _Torn:
-            break
-        rows.append((now / 1e9, version, _KINDS.get(kind, kind), worker, text))
-    names = ("time", "version", "kind", "worker", "text")
-    columns = zip(*rows) if rows else ((),) * len(names)
-    return {name: numpy.array(column) for name, column in zip(names, columns)}
+            return
+        yield now, version, _KINDS.get(kind, kind), worker, text
+
+
+def _events(folder: Path) -> dict[str, Any]:
+    """Arrays, because a log has millions of records: texts are objects, or each would take as much
+    memory as the longest."""
+    import numpy
+    now, version, worker, kind, text = array("Q"), array("Q"), array("Q"), [], []
+    logs = list(_logs(folder))
+    for row in (row for path in logs for row in _rows(path.read_bytes())):
+        for column, value in zip((now, version, kind, worker, text), row):
+            column.append(value)
+    if not logs:
+        return {}
+    now, version, worker = (numpy.array(column).astype(numpy.int64)
+                            for column in (now, version, worker))
+    return {"time": now / 1e9, "version": version, "kind": numpy.array(kind, dtype=str),
+            "worker": worker, "text": numpy.array(text, dtype=object)}
 
 
 _RUNS = Path("runs")
@@ -156,7 +179,7 @@ def read(run: Union[str, Path]) -> Run:
     return Run(folder, json.loads(result.read_text()) if result.exists() else {},
                *(_table(folder / name) for name in ("master_stats.csv", "collect_stats.csv",
                                                     "worker_stats.csv", "resource_stats.csv")),
-               _events(folder / "events.bin"))
+               _events(folder))
 
 
 def _tensors(path: Path) -> dict[str, tuple[list[int], bytes]]:

@@ -136,14 +136,18 @@ static void say_advice(at_advice *a)
  * -- PROGRAM ..` before the program. */
 static void say_command(at_advice *a)
 {
+    char        folder[sizeof a->command];
     at_text     text = at_text_in(a->command, sizeof a->command);
+    at_text     run = at_text_in(folder, sizeof folder);
     const char *strategy = a->predictions.row[a->best].strategy, *command = a->measured.command;
     if (a->best == a->predictions.own) return;
     if (command) {
         const char *program = strstr(command, " -- ");
         size_t      options = program ? (size_t)(program - command) : strlen(command);
-        at_text_add(&text, "%.*s --strategy %s --run %s-%s%s", (int)options, command, strategy,
-                    a->path, strategy, program ? program : "");
+        at_text_add(&run, "%s-%s", a->path, strategy);
+        at_text_add(&text, "%.*s --strategy %s --run ", (int)options, command, strategy);
+        at_text_add_word(&text, folder);
+        at_text_add(&text, "%s", program ? program : "");
     } else
         at_text_add(&text, "anytime run -n %u --strategy %s -- python3 train.py",
                     a->measured.log.workers, strategy);

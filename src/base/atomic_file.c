@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,8 @@
 #include "base/folder_guard.h"
 
 enum { TEMPORARY_TRIES_MAX = 1000 };
+
+static const char draft_begin[] = ".anytime-", draft_end[] = ".tmp";
 
 /* Length of the folder part of a path: "a/" of "a/b", "" of "b". */
 static size_t folder_size(const char *path)
@@ -26,7 +30,8 @@ static int open_temporary(const char *path, char **temporary)
 {
     int folder = (int)folder_size(path);
     for (int i = 0; i < TEMPORARY_TRIES_MAX; i++) {
-        if (asprintf(temporary, "%.*s.anytime-%ld-%d.tmp", folder, path, (long)getpid(), i) < 0) {
+        if (asprintf(temporary, "%.*s%s%ld-%d%s", folder, path, draft_begin, (long)getpid(), i,
+                     draft_end) < 0) {
             *temporary = NULL;
             errno = ENOMEM;
             return -1;
@@ -118,4 +123,21 @@ at_err at_atomic_file_commit(at_atomic_file *file, at_fail *fail)
     at_err err = error ? at_file_error("write", file->path, error, fail) : AT_OK;
     release(file);
     return err;
+}
+
+static void remove_draft(void *self, const char *name)
+{
+    const char *folder = self;
+    char        path[PATH_MAX];
+    size_t      begin = sizeof draft_begin - 1, end = sizeof draft_end - 1, size = strlen(name);
+    if (size < begin + end || strncmp(name, draft_begin, begin) != 0) return;
+    if (strcmp(name + size - end, draft_end) != 0) return;
+    int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (length > 0 && (size_t)length < sizeof path) at_disk->unlink(path);
+}
+
+void at_atomic_file_remove_drafts(const char *folder)
+{
+    assert(folder[0]);
+    at_disk->list(folder, remove_draft, (void *)(uintptr_t)folder);
 }

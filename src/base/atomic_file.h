@@ -38,4 +38,8 @@ void at_atomic_file_seal(at_atomic_file *file);
  * any, is untouched and no temporary file remains. */
 at_err at_atomic_file_commit(at_atomic_file *file, at_fail *fail);
 
+/* Removes the temporary files that killed processes have left in the folder. Nobody else may be
+ * writing to it. */
+void at_atomic_file_remove_drafts(const char *folder);
+
 #endif

@@ -135,6 +135,20 @@ at_err at_file_read(const char *path, size_t size_max, unsigned char **bytes, si
     return err;
 }
 
+at_err at_file_read_text(const char *path, size_t size_max, char **text, at_fail *fail)
+{
+    unsigned char *bytes;
+    size_t         size;
+    *text = NULL;
+    AT_TRY(at_file_read(path, size_max, &bytes, &size, fail));
+    if (!memchr(bytes, 0, size)) {
+        *text = (char *)bytes;
+        return AT_OK;
+    }
+    free(bytes);
+    return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s: not a text file", path);
+}
+
 at_err at_file_write(const char *path, const void *bytes, size_t size, at_fail *fail)
 {
     at_atomic_file file;
@@ -142,6 +156,20 @@ at_err at_file_write(const char *path, const void *bytes, size_t size, at_fail *
     AT_TRY(at_atomic_file_begin(&file, path, false, fail));
     at_atomic_file_put(&file, bytes, size);
     return at_atomic_file_commit(&file, fail);
+}
+
+/* Closes it, too. A file system that cannot sync it is no error. */
+static int sync_and_close(int fd)
+{
+    int error = at_disk->fsync(fd) ? errno : 0;
+    at_disk->close(fd);
+    return error == EINVAL || error == ENOSYS ? 0 : error;
+}
+
+int at_file_sync(const char *path)
+{
+    int fd = at_disk->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    return fd < 0 ? errno : sync_and_close(fd);
 }
 
 int at_file_sync_folder(const char *path)
@@ -152,9 +180,7 @@ int at_file_sync_folder(const char *path)
     int error = fd < 0 ? errno : 0;
     free(folder);
     if (fd < 0) return error == EACCES ? 0 : error; /* it may be writable but not readable */
-    error = at_disk->fsync(fd) ? errno : 0;
-    at_disk->close(fd);
-    return error == EINVAL || error == ENOSYS ? 0 : error;
+    return sync_and_close(fd);
 }
 
 /* Creates one folder unless it exists. Returns an errno. */

@@ -15,6 +15,9 @@
 at_err at_file_read(const char *path, size_t size_max, unsigned char **bytes, size_t *size,
                     at_fail *fail);
 
+/* The same for a text, which has no zero bytes but the last one: AT_ERR_FORMAT. */
+at_err at_file_read_text(const char *path, size_t size_max, char **text, at_fail *fail);
+
 /* Writes bytes to path, completely or not at all (atomic_file.h). */
 at_err at_file_write(const char *path, const void *bytes, size_t size, at_fail *fail);
 
@@ -24,6 +27,9 @@ at_err at_file_error(const char *what, const char *path, int error, at_fail *fai
 /* Syncs the folder that `path` is in, so that a power cut does not undo that it was created,
  * renamed or removed. Returns an errno; a file system that cannot sync a folder is no error. */
 int at_file_sync_folder(const char *path);
+
+/* Syncs the bytes of a file that another program has written. Returns an errno. */
+int at_file_sync(const char *path);
 
 /* Creates the folder and its parents, durably; an existing one is fine. AT_ERR_IO on failure. */
 at_err at_file_make_folder(const char *path, at_fail *fail);

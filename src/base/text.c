@@ -43,6 +43,18 @@ void at_text_add(at_text *text, const char *format, ...)
     }
 }
 
+void at_text_add_word(at_text *text, const char *word)
+{
+    bool plain = *word && !strpbrk(word, " \t\n\"'\\$;&|<>*?()[]{}!#~`");
+    if (plain) {
+        at_text_add(text, "%s", word);
+        return;
+    }
+    at_text_add(text, "'");
+    for (; *word; word++) at_text_add(text, *word == '\'' ? "'\\%c'" : "%c", *word);
+    at_text_add(text, "'");
+}
+
 /* value = value*10 + digit; false on overflow. */
 static bool append_digit(int64_t *value, int digit)
 {
@@ -127,6 +139,12 @@ void at_text_remove_controls(char *text)
         if (is_wide) c[1] = '?';
         if (is_ascii || is_wide) *c = '?';
     }
+}
+
+void at_text_flatten(char *text)
+{
+    at_text_remove_controls(text);
+    while ((text = strpbrk(text, "\t\n"))) *text = '?';
 }
 
 bool at_text_whole(const char *text, int64_t *value)
@@ -285,6 +303,29 @@ const char *at_text_show_number(char *buffer, size_t size, double value)
     at_text text = at_text_in(buffer, size);
     at_text_add(&text, fabs(value) >= 1000 ? "%.0f" : "%.4g", value);
     return buffer;
+}
+
+void at_text_add_real(at_text *text, double value)
+{
+    char    digits[32];
+    at_text rounded = at_text_in(digits, sizeof digits);
+    at_text_add(&rounded, "%.15g", value);
+    if (at_text_strtod(digits, NULL) == value)
+        at_text_add(text, "%s", digits);
+    else
+        at_text_add(text, "%.17g", value);
+}
+
+void at_text_add_duration(at_text *text, at_ns value, const char *unit)
+{
+    char    digits[32];
+    at_ns   again;
+    at_text rounded = at_text_in(digits, sizeof digits);
+    at_text_add(&rounded, "%.15g", at_seconds(value));
+    if (at_text_duration(digits, &again) && again == value)
+        at_text_add(text, "%s%s", digits, unit);
+    else
+        at_text_add(text, "%lldns", (long long)value);
 }
 
 static size_t min3(size_t a, size_t b, size_t c)

@@ -22,9 +22,14 @@ at_text at_text_in(char *buffer, size_t size);
 /* Appends, printf-like. */
 void at_text_add(at_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Appends a word of a command, quoted for a shell if necessary. */
+void at_text_add_word(at_text *text, const char *word);
+
 /* Replaces control characters except line feeds and tabs by question marks. Terminals obey them, so
- * no text of a file or peer is printed with them. */
+ * no text of a file or peer is printed with them. The second form replaces line feeds and tabs,
+ * too: for a name within a line or a column. */
 void at_text_remove_controls(char *text);
+void at_text_flatten(char *text);
 
 /* A whole number such as 60000, 6e4 or 64k (k, M, G: powers of 1000). False for anything
  * else. */
@@ -51,6 +56,13 @@ const char *at_text_show_duration(char *buffer, size_t size, at_ns value);
 /** Prints a number with four significant digits, but whole from 1000 on: "0.01234", "12346", never
  *  "1.235e+04". Returns the buffer; 32 bytes are enough below 1e30. */
 const char *at_text_show_number(char *buffer, size_t size, double value);
+
+/* Appends a number with as many digits as are needed to read the same number back. */
+void at_text_add_real(at_text *text, double value);
+
+/* Appends a duration that at_text_duration reads back: seconds with that unit ("s", or "" for
+ * none), or nanoseconds where 15 digits of seconds are not the same. */
+void at_text_add_duration(at_text *text, at_ns value, const char *unit);
 
 /* The entry of `names` that is most similar to `name`, or NULL when none is similar enough. */
 const char *at_text_nearest(const char *name, const char *const *names, size_t count);

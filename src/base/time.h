@@ -14,6 +14,9 @@ typedef int64_t at_ns;
 #define AT_SEC(n) ((at_ns)(1000000000.0 * (n)))
 #define AT_NEVER  INT64_MAX
 
+/* Nine years: no run lasts longer, and leases of ten times as much do not overflow. */
+#define AT_RUN_MAX ((at_ns)1 << 58)
+
 /* Nanoseconds to seconds. */
 static inline double at_seconds(at_ns ns)
 {

@@ -41,10 +41,12 @@ static at_err make_file(const char *path, char token[AT_TOKEN_SIZE], at_fail *fa
     AT_TRY(at_token_make(token, fail));
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return cannot_write(path, fail);
+    errno = ENOSPC; /* when less is written than asked for */
     size_t length = strlen(token);
     bool   written = write(fd, token, length) == (ssize_t)length;
     at_err err = written ? AT_OK : cannot_write(path, fail);
     close(fd);
+    if (err) unlink(path); /* half of it would be a token, too */
     return err;
 }
 

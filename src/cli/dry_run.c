@@ -76,9 +76,9 @@ static void print_estimate(const at_launch *launch, const at_dry_estimate *e)
     const at_plan *plan = &launch->run.plan;
     double         available = (double)at_machine_memory().available;
     char           time[32];
-    printf("would train %s (%zu parameters) on %s (%llu training samples, %llu test samples)\n",
-           task->model, task->parameters, task->data, (unsigned long long)task->samples,
-           (unsigned long long)task->test_samples);
+    at_print("would train %s (%zu parameters) on %s (%llu training samples, %llu test samples)\n",
+             task->model, task->parameters, task->data, (unsigned long long)task->samples,
+             (unsigned long long)task->test_samples);
     printf("%s, %u workers (%s), --batch %u, --micro-batch %u\n", plan->strategy->name,
            plan->workers, launch->run.world->called, plan->batch, plan->micro_batch);
     print_limits(e, task);
@@ -96,7 +96,7 @@ static void print_estimate(const at_launch *launch, const at_dry_estimate *e)
 static void say(void *self, const char *text)
 {
     (void)self;
-    fprintf(stderr, "%s\n", text);
+    at_say("%s\n", text);
 }
 
 at_err at_dry_run(const at_launch *launch, const at_settings *settings, at_fail *fail)

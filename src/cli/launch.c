@@ -8,10 +8,12 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "base/machine.h"
 #include "base/placement.h"
 #include "base/text.h"
 #include "cli/loading_progress.h"
+#include "cli/output.h"
 #include "data/set/resolve.h"
 #include "data/set/set_pair.h"
 #include "step/switch.h"
@@ -445,13 +447,14 @@ static void echo_data(at_task *task, json_t *echo)
 {
     static const char *const paths[] = {"data", "test-data", "model", "init"};
     if (!task->inputs) return;
-    json_object_set_new(echo, "model", json_string(task->model));
+    json_object_set_new(echo, "model", at_text_to_json(task->model));
     if (task->prep) json_object_set_new(echo, "prep", json_string(task->prep));
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        const char *name = json_string_value(json_object_get(echo, paths[i]));
-        char       *absolute = name ? at_resolve_absolute(name) : NULL;
-        if (absolute) json_object_set_new(echo, paths[i], json_string(absolute));
+        char *name = at_text_of_json(json_object_get(echo, paths[i]));
+        char *absolute = name ? at_resolve_absolute(name) : NULL;
+        if (absolute) json_object_set_new(echo, paths[i], at_text_to_json(absolute));
         free(absolute);
+        free(name);
     }
     task->data_path = json_string_value(json_object_get(echo, "data"));
     task->model_path = json_string_value(json_object_get(echo, "model"));
@@ -571,9 +574,8 @@ static at_err load_own(const at_settings *s, const at_plan *plan, at_task_own_op
 static void note_chosen_model(const at_settings *s, const at_task *task)
 {
     if (s->quiet || !task->inputs || strcmp(task->model, s->model) == 0) return;
-    fprintf(stderr,
-            "anytime: note: the labels of %s are real numbers, so the model is %s instead of %s\n",
-            task->data, task->model, s->model);
+    at_say("anytime: note: the labels of %s are real numbers, so the model is %s instead of %s\n",
+           task->data, task->model, s->model);
 }
 
 static void note_unused_split(const at_parsed *parsed)
@@ -595,13 +597,11 @@ static void warn_of_enlarged(const at_settings *s, const at_launch *launch)
     if (said || !task->sample_form || !at_dataset_enlarges(s->data, &before, &after)) return;
     said = true;
     double worker = (double)task->scratch_size + 2.0 * (double)task->params * sizeof(float);
-    fprintf(
-        stderr,
-        "anytime: warning: the pictures in %s are enlarged from %ux%u (the first one) to %ux%u; "
-        "each worker needs %.2g GB\n"
-        "  hint: --data %s,%u keeps their size\n",
-        s->data, before.height, before.width, after.height, after.width, worker / 1e9, s->data,
-        before.height > before.width ? before.height : before.width);
+    at_say("anytime: warning: the pictures in %s are enlarged from %ux%u (the first one) to %ux%u; "
+           "each worker needs %.2g GB\n"
+           "  hint: --data %s,%u keeps their size\n",
+           s->data, before.height, before.width, after.height, after.width, worker / 1e9, s->data,
+           before.height > before.width ? before.height : before.width);
 }
 
 /* Creates the task after the plan, which sets the micro-batch, and before the run options. */

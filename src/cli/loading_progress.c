@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/output.h"
 #include "record/log/eventlog.h"
 
 static const at_ns first_after = AT_MS(2000), redraw_every = AT_MS(200),
@@ -29,7 +30,8 @@ static void print_progress(void *self, uint64_t done, uint64_t total)
     if (now < line->due) return;
     line->due = now + (line->terminal ? redraw_every : repeat_every);
     line->shown = true;
-    fprintf(stderr, "%sanytime: %s %s", line->terminal ? "\r" : "", line->doing, line->name);
+    if (line->terminal) fputc('\r', stderr);
+    at_say("anytime: %s %s", line->doing, line->name);
     if (total > 0) fprintf(stderr, ", %.0f %%", 100.0 * (double)done / (double)total);
     print_left(now - line->began, done, total);
     fprintf(stderr, "%s", line->terminal ? "\033[K" : "\n");

@@ -79,25 +79,15 @@ static at_err unknown_verb(const char *name, at_fail *fail)
     return at_fail_set(fail, AT_ERR_USAGE, hint, "unknown verb '%s'", name);
 }
 
-/* Adds one word, quoted for a shell if necessary. */
-static void add_quoted(at_text *text, const char *word)
-{
-    bool plain = *word && !strpbrk(word, " \t\n\"'\\$;&|<>*?()[]{}!#~`");
-    if (plain) {
-        at_text_add(text, " %s", word);
-        return;
-    }
-    at_text_add(text, " '");
-    for (; *word; word++) at_text_add(text, *word == '\'' ? "'\\%c'" : "%c", *word);
-    at_text_add(text, "'");
-}
-
 /* Joins the command line, for result.json. */
 static void join_command(char *buffer, size_t size, int argc, char **argv)
 {
     at_text text = at_text_in(buffer, size);
     at_text_add(&text, "anytime");
-    for (int i = 1; i < argc; i++) add_quoted(&text, argv[i]);
+    for (int i = 1; i < argc; i++) {
+        at_text_add(&text, " ");
+        at_text_add_word(&text, argv[i]);
+    }
 }
 
 static bool wants_help(const at_parsed *parsed)

@@ -1,17 +1,63 @@
 #include "cli/output.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/token.h"
 #include "world/process/signals.h"
 
 enum { DIGITS = 9 };
 
-/* ---- stdout -------------------------------------------------------------------------------- */
+/* ---- texts --------------------------------------------------------------------------------- */
+
+static void print_clean(FILE *file, const char *format, va_list args)
+{
+    char *text;
+    if (vasprintf(&text, format, args) < 0) {
+        fputs("anytime: not enough memory to print a text\n", stderr);
+        return;
+    }
+    at_text_remove_controls(text);
+    fputs(text, file); /* main checks stdout for errors at the end */
+    free(text);
+}
+
+void at_print(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print_clean(stdout, format, args);
+    va_end(args);
+}
+
+void at_say(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print_clean(stderr, format, args);
+    va_end(args);
+}
+
+/* ---- JSON and tables ----------------------------------------------------------------------- */
+
+/* Jansson escapes only those below the blank. */
+static void print_escaped(const char *json)
+{
+    for (const unsigned char *c = (const unsigned char *)json; *c; c++) {
+        bool is_wide = *c == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f;
+        if (is_wide) c++;
+        if (is_wide || *c == 0x7f)
+            printf("\\u%04x", *c);
+        else
+            putchar(*c);
+    }
+    putchar('\n');
+}
 
 at_err at_print_json(const json_t *document, at_fail *fail)
 {
@@ -19,7 +65,7 @@ at_err at_print_json(const json_t *document, at_fail *fail)
     if (!text)
         return at_fail_set(fail, AT_ERR_FAILED, "does it contain a name that is not UTF-8?",
                            "the result cannot be written as JSON");
-    puts(text); /* main checks stdout for errors at the end */
+    print_escaped(text);
     free(text);
     return AT_OK;
 }
@@ -107,8 +153,7 @@ void at_announce_stop(bool quiet)
 void at_warn_exposed_token(const char *path)
 {
     if (!path || !at_token_is_exposed(path)) return;
-    fprintf(stderr,
-            "anytime: warning: other users of this machine can read the token in %s\n"
-            "  hint: chmod 600 %s, and make a new token if they may have done so\n",
-            path, path);
+    at_say("anytime: warning: other users of this machine can read the token in %s\n"
+           "  hint: chmod 600 %s, and make a new token if they may have done so\n",
+           path, path);
 }

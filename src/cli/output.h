@@ -9,7 +9,12 @@
 #include "report/plot/panels.h"
 #include "report/summary/table.h"
 
-/* Prints a JSON document and a newline to stdout. */
+/* printf to stdout, and to stderr, for texts that quote files, folders or other machines: terminals
+ * obey control characters, so question marks are printed instead (at_text_remove_controls). */
+void at_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void at_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Prints a JSON document and a newline to stdout, all control characters escaped. */
 at_err at_print_json(const json_t *document, at_fail *fail);
 
 /* The same, then releases the document, also on failure. NULL (out of memory) is an error. */

@@ -142,25 +142,6 @@ at_err at_run_folder_remove(const char *folder, at_fail *fail)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-/* Whoever reads the document may print any string of it. */
-static bool remove_controls(json_t *value)
-{
-    const char *key;
-    json_t     *item;
-    size_t      i;
-    bool        good = true;
-    if (json_is_string(value)) {
-        char *text = strdup(json_string_value(value));
-        if (!text) return false;
-        at_text_remove_controls(text);
-        good = json_string_set(value, text) == 0;
-        free(text);
-    }
-    json_array_foreach(value, i, item) good = good && remove_controls(item);
-    json_object_foreach(value, key, item) good = good && remove_controls(item);
-    return good;
-}
-
 at_err at_run_json_read(const char *folder, const char *name, json_t **document, at_fail *fail)
 {
     char           path[AT_RUN_PATH_SIZE];
@@ -174,11 +155,6 @@ at_err at_run_json_read(const char *folder, const char *name, json_t **document,
     AT_TRY(at_file_read(path, RESULT_SIZE_MAX, &bytes, &size, fail));
     *document = json_loadb((const char *)bytes, size, 0, &error);
     free(bytes);
-    if (*document && !remove_controls(*document)) {
-        json_decref(*document);
-        *document = NULL;
-        return at_fail_memory(fail);
-    }
     if (json_is_object(*document)) return AT_OK;
     at_fail_set(fail, AT_ERR_FORMAT, "was it written by anytime?", "%s:%d: %s", path,
                 *document ? 1 : error.line, *document ? "not an object" : error.text);

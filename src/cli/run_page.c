@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cli/loading_progress.h"
+#include "cli/output.h"
 #include "cli/resource_table.h"
 #include "report/page/html.h"
 #include "report/summary/json_value.h"
@@ -34,7 +35,7 @@ static at_err summary_of(const at_page_run *run, const at_run_summary_options *o
     at_err err = at_run_summary_read(run->folder, options, &summary, &failed);
     if (err && err != AT_ERR_MISSING) return *fail = failed, err;
     if (summary && *at_run_summary_note(summary))
-        fprintf(stderr, "anytime: note: %s\n", at_run_summary_note(summary));
+        at_say("anytime: note: %s\n", at_run_summary_note(summary));
     else if (!summary && failed.text[0])
         fprintf(stderr, "anytime: note: %s\n", failed.text);
     *json = summary ? at_run_summary_json(summary, 0) : json_null();

@@ -224,8 +224,8 @@ static void print_targets(const json_t *result)
     size_t        i;
     json_array_foreach(targets, i, target)
     {
-        printf("target %s %.4g: ", json_string_value(json_object_get(target, "metric")),
-               real_at(target, "value"));
+        at_print("target %s %.4g: ", json_string_value(json_object_get(target, "metric")),
+                 real_at(target, "value"));
         if (json_is_number(json_object_get(target, "seconds")))
             printf("reached after %s, step %lld\n",
                    show_seconds(shown, sizeof shown, real_at(target, "seconds")),
@@ -240,11 +240,11 @@ static void print_totals(const json_t *result)
     const json_t *test = json_object_get(result, "test");
     const json_t *samples = json_object_get(result, "samples");
     char          shown[32];
-    printf("%s: %lld steps in %s%s, %.0f samples/s, %.0f %% of the workers' time useful\n",
-           json_string_value(json_object_get(result, "strategy")), whole_at(result, "steps"),
-           show_seconds(shown, sizeof shown, real_at(result, "seconds")),
-           is_virtual(result) ? " of virtual time" : "", real_at(result, "samples_per_second"),
-           100 * real_at(result, "useful_fraction"));
+    at_print("%s: %lld steps in %s%s, %.0f samples/s, %.0f %% of the workers' time useful\n",
+             json_string_value(json_object_get(result, "strategy")), whole_at(result, "steps"),
+             show_seconds(shown, sizeof shown, real_at(result, "seconds")),
+             is_virtual(result) ? " of virtual time" : "", real_at(result, "samples_per_second"),
+             100 * real_at(result, "useful_fraction"));
     printf("samples: %lld drawn = %lld used + %lld dropped\n", whole_at(samples, "drawn"),
            whole_at(samples, "used"), whole_at(samples, "dropped"));
     if (json_is_number(json_object_get(test, "loss")) ||
@@ -260,7 +260,7 @@ at_err at_summary_print(const json_t *result, const char *folder, bool brief, at
     at_err err = brief ? AT_OK : print_workers(result, fail);
     if (!err && !brief) err = print_connections(result, fail);
     if (!err && !brief) err = print_resources(result, fail);
-    printf("written to %s\n", folder);
+    at_print("written to %s\n", folder);
     return err;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "cli/options/inherit.h"
+#include "cli/output.h"
 #include "data/files/folder.h"
 #include "model_io/safetensors.h"
 
@@ -65,7 +66,7 @@ static at_err inherit(at_parsed *parsed, const char *source, at_fail *fail)
     if (is_folder(source))
         AT_TRY(at_inherit_run_options(parsed, source, names, list_exceptions(names), fail));
     AT_TRY(at_safetensors_newest(source, path, note, fail));
-    if (*note) fprintf(stderr, "anytime: note: %s\n", note);
+    if (*note) at_say("anytime: note: %s\n", note);
     AT_TRY(at_safetensors_about_read(path, &about, fail));
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "init", path, fail));
     if (!at_options_given(parsed, "model")) AT_TRY(at_inherit_net_text(parsed, path, fail));

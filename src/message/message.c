@@ -347,13 +347,17 @@ at_err at_order_message_read(const void *bytes, size_t size, at_order_message *m
 at_err at_order_message_check(const at_order_message *message, uint32_t samples_max,
                               uint64_t version, at_fail *fail)
 {
+    const at_ns     time_max = AT_SEC(4e9); /* of rules, too: it can be added to a time */
     const at_order *order = &message->order;
     cursor          c = {.fail = fail};
     assert(!order->leave && samples_max >= 1);
     *fail = (at_fail){0};
     reject(&c, order->samples_max < 1 || order->samples_max > samples_max, "samples of a round",
            order->samples_max);
-    reject(&c, order->time_limit <= 0, "time limit", (uint64_t)order->time_limit);
+    reject(&c,
+           order->time_limit <= 0 ||
+               (order->time_limit > time_max && order->time_limit != AT_NEVER),
+           "time limit", (uint64_t)order->time_limit);
     reject(&c, order->round >= AT_MESSAGE_COUNT_MAX, "round", order->round);
     reject(&c, order->used >= AT_MESSAGE_COUNT_MAX, "samples used", order->used);
     reject(&c, order->position >= AT_MESSAGE_COUNT_MAX && order->position != AT_POSITION_OWN,

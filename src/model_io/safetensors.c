@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/disk.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "model_io/checkpoint.h"
 
 enum { TENSORS_MAX = 4096, HEAD_SIZE = 8, ALIGN = 8 };
@@ -56,7 +57,8 @@ json_t *at_safetensors_metadata(const at_task *task)
     json_t *metadata = json_object();
     assert(task->model && task->data);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].value) json_object_set_new(metadata, rows[i].key, json_string(rows[i].value));
+        if (rows[i].value)
+            json_object_set_new(metadata, rows[i].key, at_text_to_json(rows[i].value));
     return metadata;
 }
 
@@ -385,9 +387,10 @@ at_err at_safetensors_each(const char *path, const char *prefix, at_safetensors_
 /* Strings longer than any that anytime writes are ignored. */
 static void copy_text(char *to, size_t size, const json_t *metadata, const char *key)
 {
-    const char *text = json_string_value(json_object_get(metadata, key));
+    char *text = at_text_of_json(json_object_get(metadata, key));
     to[0] = '\0';
     if (text && strlen(text) < size) memcpy(to, text, strlen(text) + 1);
+    free(text);
 }
 
 at_err at_safetensors_about_read(const char *path, at_safetensors_about *about, at_fail *fail)
@@ -413,8 +416,7 @@ at_err at_safetensors_text(const char *path, const char *key, char **text, at_fa
     at_err err = open_weights(&r, buffer);
     if (!err) {
         const json_t *metadata = json_object_get(r.header, "__metadata__");
-        const char   *found = json_string_value(json_object_get(metadata, key));
-        *text = found ? strdup(found) : NULL;
+        *text = at_text_of_json(json_object_get(metadata, key));
     }
     close_weights(&r);
     return err;

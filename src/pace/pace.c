@@ -241,9 +241,10 @@ static at_ns sleep_of(const at_pace *pace, uint32_t worker, uint64_t round)
 at_ns at_pace_sleep(const at_pace *pace, uint32_t worker, uint64_t round)
 {
     assert(worker >= 1 && worker <= pace->workers);
-    at_ns sum = 0;
-    for (; pace; pace = pace->next) sum += sleep_of(pace, worker, round);
-    return sum;
+    const at_ns most = AT_SEC(SLEEP_SECONDS_MAX);
+    at_ns       sum = 0;
+    for (; pace && sum < most; pace = pace->next) sum += sleep_of(pace, worker, round);
+    return sum < most ? sum : most;
 }
 
 double at_pace_factor(const at_pace *pace, uint32_t worker, uint64_t round)

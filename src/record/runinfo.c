@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_text.h"
 #include "record/log/json_fields.h"
 #include "record/log/snapshot_json.h"
 #include "step/switch.h"
@@ -35,20 +36,6 @@ static const at_json_field numbers[] = {
 
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
-/* The text may not be UTF-8 (a command line): then all non-ASCII bytes become '?'. */
-static json_t *text_json(const char *text)
-{
-    if (!text) return json_null();
-    json_t *value = json_string(text);
-    char   *plain = value ? NULL : strdup(text);
-    if (!plain) return value;
-    for (char *c = plain; *c; c++)
-        if ((unsigned char)*c >= 0x80) *c = '?';
-    value = json_string(plain);
-    free(plain);
-    return value;
-}
-
 static json_t *targets_json(const at_limits *limits)
 {
     json_t *targets = json_array();
@@ -62,23 +49,27 @@ static json_t *targets_json(const at_limits *limits)
 static json_t *plan_json(const at_plan *plan)
 {
     json_t *object = json_object();
-    if (plan->strategy) json_object_set_new(object, "strategy", text_json(plan->strategy->name));
+    if (plan->strategy)
+        json_object_set_new(object, "strategy", at_text_to_json_shown(plan->strategy->name));
     for (int i = 0; i < AT_FAMILY_COUNT; i++) {
         enum at_family family = (enum at_family)i;
         char           rule[AT_RULE_TEXT_SIZE];
         bool           known = at_plan_rule(plan, family) != NULL;
-        json_object_set_new(object, at_family_name[i],
-                            known ? text_json(at_plan_rule_text(plan, family, rule, sizeof rule))
-                                  : json_null());
+        json_object_set_new(
+            object, at_family_name[i],
+            known ? at_text_to_json_shown(at_plan_rule_text(plan, family, rule, sizeof rule))
+                  : json_null());
     }
     at_json_fields_write(numbers, NUMBERS, plan, object);
     if (plan->lr_inverse) json_object_set_new(object, "lr_inverse", json_true());
-    json_object_set_new(object, "nonfinite", text_json(at_nonfinite_name[plan->nonfinite]));
+    json_object_set_new(object, "nonfinite",
+                        at_text_to_json_shown(at_nonfinite_name[plan->nonfinite]));
     json_object_set_new(object, "targets", targets_json(&plan->limits));
     if (!plan->then) return object;
     char condition[AT_SWITCH_TEXT_SIZE];
-    json_object_set_new(object, "switch",
-                        text_json(at_switch_condition(plan, condition, sizeof condition)));
+    json_object_set_new(
+        object, "switch",
+        at_text_to_json_shown(at_switch_condition(plan, condition, sizeof condition)));
     json_object_set_new(object, "then", plan_json(plan->then));
     return object;
 }
@@ -88,10 +79,10 @@ char *at_run_info_text(const at_run_info *info)
     assert(info->plan);
     json_t *object = json_object();
     json_object_set_new(object, "anytime", json_string(ANYTIME_VERSION));
-    json_object_set_new(object, "world", text_json(info->world));
-    json_object_set_new(object, "command", text_json(info->command));
-    json_object_set_new(object, "model", text_json(info->model));
-    json_object_set_new(object, "data", text_json(info->data));
+    json_object_set_new(object, "world", at_text_to_json_shown(info->world));
+    json_object_set_new(object, "command", at_text_to_json_shown(info->command));
+    json_object_set_new(object, "model", at_text_to_json_shown(info->model));
+    json_object_set_new(object, "data", at_text_to_json_shown(info->data));
     json_object_set_new(object, "parameters", json_integer((json_int_t)info->parameters));
     json_object_set_new(object, "samples_epoch", json_integer((json_int_t)info->samples_epoch));
     json_object_set_new(object, "seed", json_integer((json_int_t)info->seed));

@@ -40,9 +40,10 @@ typedef struct at_point {
 
 typedef struct at_task {
     void       *self;
-    const char *model, *data;           /* names, for display */
-    const char *model_path, *data_path; /* the same from the root, if they are files; or NULL */
-    const char *notes;                  /* about the data, a line each; NULL: none */
+    const char *model, *data; /* names, for display */
+    const char *model_path,
+        *data_path;    /* the same from the root (as json_text.h has it); or NULL */
+    const char *notes; /* about the data, a line each; NULL: none */
     /* For exporting built-in nets: the model, and the form of a sample before preprocessing.
      * Otherwise NULL. */
     const at_model *net;

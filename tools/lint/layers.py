@@ -32,8 +32,9 @@ HOMES = (
     ("openssl/ssl.h", "src/net/*.c"),
 )
 
-# One stands in for its library, the other measures against it.
-GUESTS = (("mpi.h", "tests/faults/inject.c"), ("openssl/ssl.h", "bench/net_link.c"))
+# One stands in for its library, one measures against it, and one gives it turns with its client.
+GUESTS = (("mpi.h", "tests/faults/inject.c"), ("openssl/ssl.h", "bench/net_link.c"),
+          ("microhttpd.h", "tests/unit/serve/clients.c"))
 
 # step/ is pure: its results depend only on its arguments.
 IMPURE = ("stdio.h", "unistd.h", "time.h", "sys/*", "pthread.h", "threads.h", "errno.h", "fcntl.h",

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "cli/output.h"
 #include "world/process/launcher.h"
 
 enum { RESULT_SIZE_MAX = 64 << 20 };
@@ -151,7 +152,7 @@ at_err at_resume_open(at_parsed *parsed, at_checkpoint *checkpoint, at_fail *fai
     const char *run = parsed->settings.resume;
     AT_TRY(check_given(parsed, fail));
     AT_TRY(at_checkpoint_open(run, checkpoint, fail));
-    if (checkpoint->damaged[0]) fprintf(stderr, "anytime: %s\n", checkpoint->damaged);
+    if (checkpoint->damaged[0]) at_say("anytime: %s\n", checkpoint->damaged);
     const json_t *echo = json_object_get(checkpoint->state, "options");
     size_t        count = list_exceptions(parsed, echo, except);
     at_err        err = inherit(parsed, run, checkpoint->state, except, count, fail);

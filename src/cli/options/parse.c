@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/options/options.h"
 
@@ -326,39 +327,43 @@ static bool is_among(const char *name, const char *const *names, size_t count)
     return false;
 }
 
-/* The value of an echo as text; NULL: none. */
-static const char *echo_text(const json_t *echo, const char *name, char *number, size_t size)
+/* The value of an echo as text, which the caller frees; NULL: none. */
+static char *echo_text(const json_t *echo, const char *name)
 {
     const json_t *value = json_object_get(echo, name);
-    const char   *text = json_string_value(value); /* of any length, as a list of speeds */
-    return !text && echo_number(value, number, size) ? number : text;
+    char          number[64], *text = at_text_of_json(value); /* of any length: a list of speeds */
+    return !text && echo_number(value, number, sizeof number) ? strdup(number) : text;
 }
 
 /* Options that an earlier version echoed under the names that are aliases now. */
 static at_err inherit_aliases(at_parsed *parsed, unsigned verb, const json_t *echo,
                               const char *const *except, size_t except_count, at_fail *fail)
 {
-    char number[64];
-    for (const at_option_alias *alias = at_option_aliases; alias->name; alias++) {
-        bool wanted = !at_options_given(parsed, alias->option) &&
-                      !is_among(alias->option, except, except_count);
-        const char *text = echo_text(echo, alias->name, number, sizeof number);
-        if (!wanted || !text || find_alias(alias->name, text, verb) != alias) continue;
-        AT_TRY(set_alias(parsed, verb, alias->name, text, fail));
-        parsed->given[find_row(alias->option, verb) - at_options] = false;
+    at_err err = AT_OK;
+    for (const at_option_alias *alias = at_option_aliases; !err && alias->name; alias++) {
+        if (at_options_given(parsed, alias->option) ||
+            is_among(alias->option, except, except_count))
+            continue;
+        char *text = echo_text(echo, alias->name);
+        if (text && find_alias(alias->name, text, verb) == alias) {
+            err = set_alias(parsed, verb, alias->name, text, fail);
+            parsed->given[find_row(alias->option, verb) - at_options] = false;
+        }
+        free(text);
     }
-    return AT_OK;
+    return err;
 }
 
 at_err at_options_inherit(at_parsed *parsed, unsigned verb, const json_t *echo,
                           const char *const *except, size_t except_count, at_fail *fail)
 {
-    char number[64];
     for (const at_option *row = at_options; row->name; row++) {
         bool wanted = (row->verbs & verb) && !at_options_given(parsed, row->name) &&
                       !is_among(row->name, except, except_count);
-        const char *text = echo_text(echo, row->name, number, sizeof number);
-        if (wanted && text) AT_TRY(set_value(parsed, row, text, fail));
+        char  *text = wanted ? echo_text(echo, row->name) : NULL;
+        at_err err = text ? set_value(parsed, row, text, fail) : AT_OK;
+        free(text);
+        AT_TRY(err);
     }
     return inherit_aliases(parsed, verb, echo, except, except_count, fail);
 }
@@ -578,7 +583,7 @@ static json_t *value_json(const at_settings *settings, const at_option *row)
     case AT_OPTION_RULE:
     case AT_OPTION_SWITCH: {
         const char *value = *(const char *const *)place;
-        return value ? json_string(value) : json_null();
+        return value ? at_text_to_json(value) : json_null();
     }
     case AT_OPTION_WHOLE: {
         int64_t value = *(const int64_t *)place;

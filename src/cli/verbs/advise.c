@@ -63,8 +63,8 @@ static void print_slow(const at_advice *a)
     for (uint32_t i = 0; i < a->slow.count; i++) {
         const at_slow_worker *slow = &a->slow.worker[i];
         at_advice_period(a, slow, period, sizeof period);
-        printf("%sworker %s: %s; replacing it gives %.2fx\n", i ? "" : "\n",
-               a->measured.log.names[slow->worker], period, slow->gain);
+        at_print("%sworker %s: %s; replacing it gives %.2fx\n", i ? "" : "\n",
+                 a->measured.log.names[slow->worker], period, slow->gain);
     }
 }
 
@@ -73,7 +73,7 @@ static void print_notes(const at_advice *a)
     char        buffer[AT_STEP_LOG_NOTES_SIZE + 100];
     const char *note;
     for (uint32_t i = 0; (note = at_advice_note(a, i, buffer, sizeof buffer)); i++)
-        printf("%s%s\n", i ? "  " : "\nnotes:\n  ", note);
+        at_print("%s%s\n", i ? "  " : "\nnotes:\n  ", note);
 }
 
 static at_err print_advice(const at_advice *a, at_fail *fail)
@@ -85,8 +85,8 @@ static at_err print_advice(const at_advice *a, at_fail *fail)
            a->predictions.resampled);
     print_slow(a);
     print_notes(a);
-    printf("\nadvice: %s\n", a->sentence);
-    if (*a->command) printf("  %s\n", a->command);
+    at_print("\nadvice: %s\n", a->sentence);
+    if (*a->command) at_print("  %s\n", a->command);
     return AT_OK;
 }
 
@@ -117,7 +117,7 @@ at_err at_verb_advise(at_parsed *parsed, const char *command, at_fail *fail)
     if (err) return err;
     err = s->json ? at_print_json_take(at_advice_json(&advice), fail) : print_advice(&advice, fail);
     if (!err && s->html) err = at_advice_page(&advice, s->html, fail);
-    if (!err && s->html && !s->json) printf("page: %s\n", s->html);
+    if (!err && s->html && !s->json) at_print("page: %s\n", s->html);
     at_advice_deinit(&advice);
     return err;
 }

@@ -60,7 +60,7 @@ static void print_comments(const calibration *c)
 {
     const at_measured *m = &c->measured;
     char               rate[40];
-    if (*m->log.notes) printf("# %s\n", m->log.notes);
+    if (*m->log.notes) at_print("# %s\n", m->log.notes);
     printf("# measured: %s, %u steps, %.4g s per step, slowest worker %.4g s, %s samples/s\n",
            m->strategy, m->log.steps, m->step_s, at_measured_slowest(m),
            at_text_show_number(rate, sizeof rate, m->rate));

@@ -377,8 +377,8 @@ void at_compare_progress(const at_compare *compare, uint32_t run, uint32_t finis
     char     left[32];
     uint32_t runs = compare->entries * compare->repeats;
     if (compare->parsed->settings.quiet) return;
-    fprintf(stderr, "%s: run %u of %u, %s, seed %lld", compare->what, run + 1, runs,
-            entry_of(compare, run)->label, (long long)seed_of(compare, run));
+    at_say("%s: run %u of %u, %s, seed %lld", compare->what, run + 1, runs,
+           entry_of(compare, run)->label, (long long)seed_of(compare, run));
     if (finished > 0)
         fprintf(stderr, ", about %s left",
                 at_text_show_duration(left, sizeof left, spent / finished * remaining));

@@ -335,10 +335,10 @@ static void print_best(const at_compare *compare)
     if (!best) return;
     varied_options(best, options, sizeof options);
     if (measure == AT_MEASURE_TARGET)
-        printf("best: %s, which reaches the target first (%.4g s)\n", options, top);
+        at_print("best: %s, which reaches the target first (%.4g s)\n", options, top);
     else
-        printf("best: %s, by %s at the end (%.4g)\n", options, at_compare_quality_name(compare),
-               top);
+        at_print("best: %s, by %s at the end (%.4g)\n", options, at_compare_quality_name(compare),
+                 top);
 }
 
 /* Under the findings: what the strategies used, where that is known. */
@@ -370,8 +370,8 @@ at_err at_compare_print(const at_compare *compare, at_fail *fail)
     printf("\n");
     for (uint32_t i = 1; i < compare->entries; i++)
         if (compare->entry[i].run_count > 0)
-            printf("%s\n",
-                   at_compare_finding(compare, &compare->entry[i], finding, sizeof finding));
+            at_print("%s\n",
+                     at_compare_finding(compare, &compare->entry[i], finding, sizeof finding));
     if (is_sweep(compare) && compare->entries > 1) print_best(compare);
     at_tune_print(compare);
     if (count_simulated(compare) == compare->entries)

@@ -127,11 +127,11 @@ static void print_files(const at_compare *compare, const char *plots, bool page)
     uint32_t shown = page_repeats(compare);
     if (*plots) printf("plots: %s, each also as .svg\n", plots);
     if (page && shown < compare->repeats)
-        printf("page: %s/" AT_PAGE_NAME " (%u of %u repeats)\n", compare->folder, shown,
-               compare->repeats);
+        at_print("page: %s/" AT_PAGE_NAME " (%u of %u repeats)\n", compare->folder, shown,
+                 compare->repeats);
     else if (page)
-        printf("page: %s/" AT_PAGE_NAME "\n", compare->folder);
-    printf("written to %s\n", compare->folder);
+        at_print("page: %s/" AT_PAGE_NAME "\n", compare->folder);
+    at_print("written to %s\n", compare->folder);
 }
 
 /* Prints the numbers before drawing, so that they are shown even if plots fail. */

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/output.h"
 #include "cli/verbs/compare.h"
 
 enum { VALUES_MAX = 32, NAME_SIZE = 64, LIST_SIZE = 1024 };
@@ -278,7 +279,7 @@ static void print_tuned(const at_compare *compare, const tune_grid *grid)
     printf("tuned %s:", grid->name);
     for (uint32_t i = 0; i < compare->entries; i++) {
         if (!compare->entry[i].tuned) continue;
-        printf("%s %s %s", comma, compare->entry[i].label, tuned_value(&compare->entry[i]));
+        at_print("%s %s %s", comma, compare->entry[i].label, tuned_value(&compare->entry[i]));
         comma = ",";
     }
     printf(" (%u values each, one run per value with seed %lld)\n", grid->count,
@@ -286,10 +287,10 @@ static void print_tuned(const at_compare *compare, const tune_grid *grid)
     for (uint32_t i = 0; i < compare->entries; i++) {
         const json_t *edge = json_object_get(compare->entry[i].tuned, "edge");
         if (json_is_string(edge))
-            printf("note: the best %s of %s is the %s one tried (%s); others beyond it may be "
-                   "better\n",
-                   grid->name, compare->entry[i].label, json_string_value(edge),
-                   tuned_value(&compare->entry[i]));
+            at_print("note: the best %s of %s is the %s one tried (%s); others beyond it may be "
+                     "better\n",
+                     grid->name, compare->entry[i].label, json_string_value(edge),
+                     tuned_value(&compare->entry[i]));
     }
 }
 
@@ -310,14 +311,15 @@ static void print_borrowed(const at_compare *compare)
     double      lr = compare->entry->lr;
     for (uint32_t i = 1; i < compare->entries; i++) {
         if (!borrows_lr(compare, &compare->entry[i])) continue;
-        printf("%s%s", comma, compare->entry[i].label);
+        at_print("%s%s", comma, compare->entry[i].label);
         comma = ", ";
         count++;
     }
     if (count > 0)
-        printf(" ran with the learning rate of %s (%.3g), not with one tuned for stale gradients; "
-               "--tune lr=%.2g,%.2g,%.2g searches one for each entry\n",
-               compare->entry->label, lr, lr / 10, lr / 3, lr);
+        at_print(
+            " ran with the learning rate of %s (%.3g), not with one tuned for stale gradients; "
+            "--tune lr=%.2g,%.2g,%.2g searches one for each entry\n",
+            compare->entry->label, lr, lr / 10, lr / 3, lr);
 }
 
 void at_tune_print(const at_compare *compare)

@@ -133,7 +133,7 @@ static at_err get(const at_parsed *parsed, const char *name, at_fail *fail)
     AT_TRY(at_catalog_locate(at_catalog_find(name), folder, fail));
     if (parsed->settings.json)
         return at_print_json_take(json_pack("{s:s, s:s}", "name", name, "folder", folder), fail);
-    printf("%s is in %s\n", name, folder);
+    at_print("%s is in %s\n", name, folder);
     return AT_OK;
 }
 

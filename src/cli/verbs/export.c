@@ -77,8 +77,8 @@ static at_err print_result(const at_trained_model *t, const format_kind *format,
                       (json_int_t)task->parameters, "bytes", (json_int_t)bytes),
             fail);
     bool small = bytes < 1e5;
-    printf("%s with %zu parameters written to %s (%s, %.1f %s)\n", task->model, task->parameters,
-           settings->out, format->name, bytes / (small ? 1e3 : 1e6), small ? "kB" : "MB");
+    at_print("%s with %zu parameters written to %s (%s, %.1f %s)\n", task->model, task->parameters,
+             settings->out, format->name, bytes / (small ? 1e3 : 1e6), small ? "kB" : "MB");
     return AT_OK;
 }
 

@@ -17,6 +17,7 @@
 #include "cli/verbs/verbs.h"
 #include "record/run_lock.h"
 #include "world/core/run_checks.h"
+#include "world/process/signals.h"
 
 static const at_ns LOOK_EVERY = AT_MS(200);
 
@@ -41,8 +42,7 @@ at_err at_announce_hub(const at_parsed *parsed, const at_seat_hub *hub, at_fail 
     reachable(hub->address, address);
     at_warn_exposed_token(s->token);
     if (!s->quiet)
-        fprintf(stderr, "anytime: workers can join at %s with the token in %s\n", address,
-                hub->token_path);
+        at_say("anytime: workers can join at %s with the token in %s\n", address, hub->token_path);
     if (!s->hub_file) return AT_OK;
     int used = snprintf(line, sizeof line, "%s\n", address);
     return at_file_write(s->hub_file, line, (size_t)used, fail);
@@ -138,14 +138,26 @@ static at_err begin_run(at_parsed *parsed, const char *command, at_fail *fail)
 /* ---- standing by ----------------------------------------------------------------------------- */
 
 /* Waits until the hub that has the run ends, however it ends: its lock is free then. */
-static at_err stand_by(const char *run, at_run_lock *lock, at_fail *fail)
+static at_err await_lock(const char *run, at_run_lock *lock, at_fail *fail)
 {
     bool   told = false;
     at_err err;
-    while ((err = at_run_lock_take(run, lock, fail)) == AT_ERR_USAGE) {
+    while ((err = at_run_lock_take(run, lock, fail)) == AT_ERR_USAGE && !at_signals_stop()) {
         if (!told) fprintf(stderr, "anytime: standing by; %s\n", fail->text);
         told = true;
         at_clock_sleep_until(at_clock_now() + LOOK_EVERY);
+    }
+    return err;
+}
+
+static at_err stand_by(const char *run, at_run_lock *lock, at_fail *fail)
+{
+    at_signals_hold();
+    at_err err = await_lock(run, lock, fail);
+    at_signals_release();
+    if (at_signals_stop()) {
+        if (!err) at_run_lock_release(lock);
+        return at_fail_set(fail, AT_ERR_STOPPED, NULL, "stopped by a signal while standing by");
     }
     if (err || lock->exclusive) return err;
     at_run_lock_release(lock);

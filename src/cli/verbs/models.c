@@ -286,7 +286,7 @@ static void print_commented(const char *lines)
 {
     for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
         length = strcspn(lines, "\n");
-        printf("#%s%.*s\n", length ? " " : "", (int)length, lines);
+        at_print("#%s%.*s\n", length ? " " : "", (int)length, lines);
     }
 }
 
@@ -336,7 +336,7 @@ static at_err show_text(const built_model *s, at_fail *fail)
     char *text;
     AT_TRY(at_net_text_find(s->name, &text, fail));
     if (text)
-        printf("%s%s", text, *text && text[strlen(text) - 1] != '\n' ? "\n" : "");
+        at_print("%s%s", text, *text && text[strlen(text) - 1] != '\n' ? "\n" : "");
     else
         AT_TRY(print_family(s, fail));
     free(text);

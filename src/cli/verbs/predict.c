@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json_text.h"
+#include "base/text.h"
 #include "cli/loading_progress.h"
 #include "cli/output.h"
 #include "cli/predict_files.h"
@@ -12,7 +14,6 @@
 #include "cli/verbs/verbs.h"
 #include "data/formats/format.h"
 #include "data/set/inputs.h"
-#include "data/set/json_text.h"
 #include "report/summary/json_value.h"
 
 enum { ROWS = 1024, ALL_MAX = 100 }; /* predicted at a time; classes whose probabilities JSON has */
@@ -40,6 +41,7 @@ static at_err name_classes(predictor *p, at_fail *fail)
         if (c >= json_array_size(p->names)) json_array_append_new(p->names, json_sprintf("%u", c));
         p->name[c] = at_text_of_json(json_array_get(p->names, c));
         if (!p->name[c]) return at_fail_memory(fail);
+        at_text_flatten(p->name[c]);
     }
     return AT_OK;
 }
@@ -48,7 +50,9 @@ static at_err name_classes(predictor *p, at_fail *fail)
 static at_err list_pictures(predictor *p, const char *pictures, at_fail *fail)
 {
     if (!*pictures) return AT_OK;
-    return at_format_pictures.source_files(pictures, AT_SPLIT_TEST, &p->files, fail);
+    AT_TRY(at_format_pictures.source_files(pictures, AT_SPLIT_TEST, &p->files, fail));
+    for (size_t i = 0; i < p->files.count && !p->rows; i++) at_text_flatten(p->files.path[i]);
+    return AT_OK;
 }
 
 static at_err open_predictor(predictor *p, at_parsed *parsed, const char *command, at_fail *fail)

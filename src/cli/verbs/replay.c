@@ -40,8 +40,8 @@ static json_t *replay_json(const char *run, const at_replay *replay)
 static void print_difference(const at_difference *d)
 {
     assert(d->found);
-    printf("%s, event %" PRIu64 " at %.6f s: %s\n", d->log, d->event, at_seconds(d->at), d->line);
-    printf("  recorded: %s\n  replayed: %s\n", d->recorded, d->replayed);
+    at_print("%s, event %" PRIu64 " at %.6f s: %s\n", d->log, d->event, at_seconds(d->at), d->line);
+    at_print("  recorded: %s\n  replayed: %s\n", d->recorded, d->replayed);
 }
 
 static void print_agreement(const at_replay *replay)
@@ -57,13 +57,11 @@ static void print_agreement(const at_replay *replay)
 static void note_truncated(const char *run, const at_replay *replay)
 {
     if (replay->thinned && !replay->difference.found)
-        fprintf(stderr,
-                "anytime: note: %s: the event log was thinned (--record-limit): records are "
-                "missing after step %" PRIu64 ", and what follows cannot be replayed\n",
-                run, replay->steps);
+        at_say("anytime: note: %s: the event log was thinned (--record-limit): records are "
+               "missing after step %" PRIu64 ", and what follows cannot be replayed\n",
+               run, replay->steps);
     if (replay->complete || replay->thinned || replay->difference.found) return;
-    fprintf(stderr, "anytime: note: %s: the event log is incomplete; it agrees as far as it goes\n",
-            run);
+    at_say("anytime: note: %s: the event log is incomplete; it agrees as far as it goes\n", run);
 }
 
 static at_err show(const char *run, const at_replay *replay, bool json, at_fail *fail)

@@ -14,6 +14,7 @@
 #include "cli/run_page.h"
 #include "cli/verbs/compare.h"
 #include "cli/verbs/verbs.h"
+#include "report/summary/json_value.h"
 #include "report/trace/trace.h"
 
 enum { TITLE_SIZE = 200 };
@@ -128,8 +129,8 @@ static json_t *report_json(const run_set *set)
         json_array_append_new(runs, one);
     }
     json_object_set_new(root, "anytime", json_string(ANYTIME_VERSION));
-    json_object_set_new(root, "command", json_string(set->command));
-    json_object_set_new(root, "folder", drawn ? json_string(set->folder) : json_null());
+    json_object_set_new(root, "command", at_json_text(set->command));
+    json_object_set_new(root, "folder", drawn ? at_json_text(set->folder) : json_null());
     if (json_object_set_new(root, "runs", runs)) return json_decref(root), NULL;
     return root;
 }
@@ -255,7 +256,9 @@ static at_err write_markdown(const run_set *set, at_fail *fail)
         return at_fail_set(fail, AT_ERR_IO, NULL, "cannot write %s", path);
     }
     write_title(set, title, sizeof title);
-    fprintf(file, "**%s**\n\n", title);
+    fputs("**", file);
+    at_markdown_text(file, title);
+    fputs("**\n\n", file);
     at_err err = at_table_print_markdown(table, file, fail);
     at_table_free(table);
     if (!err) err = resources_table(set, &table, fail);
@@ -287,11 +290,10 @@ static at_err write_timeline(const run_set *set, const char *run, const char *pa
     if (err == AT_ERR_MISSING || err == AT_ERR_FORMAT) return AT_OK; /* the page has said it */
     if (err) return *fail = failed, err;
     if (counts.omitted > 0)
-        fprintf(stderr,
-                "anytime: note: %s: the trace ends at %s and omits %llu events; see "
-                "--trace-events and --trace-from\n",
-                run, at_text_show_duration(until, sizeof until, counts.cut_at),
-                (unsigned long long)counts.omitted);
+        at_say("anytime: note: %s: the trace ends at %s and omits %llu events; see "
+               "--trace-events and --trace-from\n",
+               run, at_text_show_duration(until, sizeof until, counts.cut_at),
+               (unsigned long long)counts.omitted);
     return AT_OK;
 }
 
@@ -329,8 +331,8 @@ static void print_files(const run_set *set, const char *plots)
 {
     if (set->parsed->settings.json) return;
     if (*plots) printf("\nplots: %s, each also as .svg\n", plots);
-    printf("%spage: %s/" AT_PAGE_NAME "\n", *plots ? "" : "\n", set->folder);
-    printf("written to %s\n", set->folder);
+    at_print("%spage: %s/" AT_PAGE_NAME "\n", *plots ? "" : "\n", set->folder);
+    at_print("written to %s\n", set->folder);
 }
 
 /* On failure, removes the folder if it is empty. */

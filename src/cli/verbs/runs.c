@@ -17,6 +17,7 @@
 #include "cli/summary.h"
 #include "cli/verbs/verbs.h"
 #include "record/run_lock.h"
+#include "report/summary/json_value.h"
 #include "step/event.h"
 
 enum { COLUMNS_MAX = 32, TERMS_MAX = 16, NAMES_MAX = 256, TEXT_SIZE = 1024 };
@@ -67,7 +68,7 @@ static const char *full_name(const char *name)
  * none. */
 static json_t *value_of(const listed_run *run, const char *name)
 {
-    if (strcmp(name, "run") == 0) return json_string(run->folder);
+    if (strcmp(name, "run") == 0) return at_json_text(run->folder);
     if (strcmp(name, "state") == 0) return json_string(run->state);
     json_t *value = find_path(run->result, full_name(name));
     if (!value) value = find_path(json_object_get(run->result, "options"), name);
@@ -439,7 +440,7 @@ static at_err list_runs(const at_parsed *parsed, at_fail *fail)
     else if (!err && list.count > 0)
         err = print_list(&list, &columns, fail);
     else if (!err && list.found > 0)
-        printf("none of %zu runs matches --where '%s'\n", list.found, parsed->settings.where);
+        at_print("none of %zu runs matches --where '%s'\n", list.found, parsed->settings.where);
     else if (!err)
         printf("no runs; `anytime train` makes one\n");
     free_list(&list);
@@ -472,9 +473,9 @@ static at_err remove_runs(const at_parsed *parsed, at_fail *fail)
     for (uint32_t i = 1; !err && i < parsed->words; i++) {
         const char *folder = parsed->word[i];
         err = at_run_folder_remove(folder, fail);
-        if (!err) json_array_append_new(removed, json_string(folder));
+        if (!err) json_array_append_new(removed, at_json_text(folder));
         if (!err && !parsed->settings.json && !parsed->settings.quiet)
-            printf("removed %s\n", folder);
+            at_print("removed %s\n", folder);
     }
     if (!err && parsed->settings.json)
         return at_print_json_take(json_pack("{s:o}", "removed", removed), fail);
@@ -500,7 +501,7 @@ at_err at_verb_show(at_parsed *parsed, const char *command, at_fail *fail)
                            "show needs one run folder");
     AT_TRY(at_run_result_read(parsed->word[0], &result, fail));
     const char *made_by = json_string_value(json_object_get(result, "command"));
-    if (!parsed->settings.json && made_by) printf("%s\n", made_by);
+    if (!parsed->settings.json && made_by) at_print("%s\n", made_by);
     at_err err = parsed->settings.json
                      ? at_print_json(result, fail)
                      : at_summary_print(result, parsed->word[0], parsed->settings.quiet, fail);

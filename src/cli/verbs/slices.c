@@ -211,8 +211,8 @@ static at_err print_points(const at_slices *s, at_fail *fail)
         {"us per sample", AT_ALIGN_RIGHT}, {"relative to 1 slice", AT_ALIGN_RIGHT},
         {"spread %", AT_ALIGN_RIGHT}};
     const at_settings *set = &s->parsed->settings;
-    printf("%s on %s: %zu parameters, engine %s, best of %u\n\n", set->model, set->data,
-           s->parameters, s->engine, s->done);
+    at_print("%s on %s: %zu parameters, engine %s, best of %u\n\n", set->model, set->data,
+             s->parameters, s->engine, s->done);
     at_table *table = at_table_new(columns, sizeof columns / sizeof *columns);
     for (uint32_t i = 0; table && i < s->points; i++)
         if (!s->point[i].left_out) add_row(table, s, &s->point[i]);
@@ -341,7 +341,7 @@ static at_err show(const at_slices *s, at_fail *fail)
     else
         AT_TRY(print_points(s, fail));
     AT_TRY(draw(s, fail));
-    if (!json) printf("written to %s\n", s->folder);
+    if (!json) at_print("written to %s\n", s->folder);
     return AT_OK;
 }
 

@@ -17,6 +17,7 @@
 #include "base/token.h"
 #include "cli/output.h"
 #include "cli/verbs/verbs.h"
+#include "report/summary/json_value.h"
 #include "serve/metrics.h"
 #include "serve/server.h"
 #include "world/process/child.h"
@@ -112,7 +113,7 @@ static void note_missing(const at_parsed *parsed)
     struct stat about;
     for (uint32_t i = 0; i < parsed->words && !parsed->settings.quiet; i++)
         if (stat(parsed->word[i], &about) != 0)
-            fprintf(stderr, "anytime: %s does not exist yet; waiting for it\n", parsed->word[i]);
+            at_say("anytime: %s does not exist yet; waiting for it\n", parsed->word[i]);
 }
 
 static at_err print_address(const at_parsed *parsed, const char *url, char *redirect, at_fail *fail)
@@ -120,7 +121,7 @@ static at_err print_address(const at_parsed *parsed, const char *url, char *redi
     if (parsed->settings.json) {
         json_t *runs = json_array();
         for (uint32_t i = 0; i < parsed->words; i++)
-            json_array_append_new(runs, json_string(parsed->word[i]));
+            json_array_append_new(runs, at_json_text(parsed->word[i]));
         AT_TRY(at_print_json_take(json_pack("{s:s, s:o}", "url", url, "runs", runs), fail));
     } else {
         printf("%s\n", url);

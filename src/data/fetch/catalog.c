@@ -84,6 +84,8 @@ static const at_catalog_row rows[] = {
                     .convert = at_cifar_convert},
         .mirrors = {{.url = "https://www.cs.toronto.edu/~kriz",
                      .archive = "cifar-10-binary.tar.gz",
+                     .archive_sha256 =
+                         "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
                      .folder = "cifar-10-batches-bin"}},
         .files = {{"data_batch_1.bin", CIFAR_BATCH_SIZE,
                    "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"},

@@ -40,8 +40,9 @@ typedef struct at_catalog_package {
 typedef struct at_catalog_mirror {
     const char *url;     /* of a folder with NAME.gz of every file, or with the archive */
     const char *archive; /* name of the archive (.tar.gz) below url; NULL: single files */
-    const char *folder;  /* inside the archive */
-    bool        plain;   /* single files are not packed: NAME instead of NAME.gz */
+    const char *archive_sha256;
+    const char *folder; /* inside the archive */
+    bool        plain;  /* single files are not packed: NAME instead of NAME.gz */
 } at_catalog_mirror;
 
 typedef struct at_catalog_row {

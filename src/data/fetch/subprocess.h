@@ -8,8 +8,12 @@
 #define AT_DATA_FETCH_SUBPROCESS_H
 
 #include <signal.h>
+#include <stdint.h>
 
 #include "base/err.h"
+
+/* Most bytes of a file that the program may write, unless this process has a lower limit. */
+#define AT_SUBPROCESS_FILE_MAX (UINT64_C(4) << 30)
 
 /* The stop signals. */
 sigset_t at_subprocess_stop_signals(void);

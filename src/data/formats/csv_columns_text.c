@@ -1,7 +1,7 @@
 /* The columns of a table as text (JSON), which is kept with a trained model. */
 #include "data/formats/csv_columns.h"
 
-#include "data/set/json_text.h"
+#include "base/json_text.h"
 
 #include <assert.h>
 #include <jansson.h>

@@ -1,7 +1,7 @@
 #include "data/set/inputs.h"
 
+#include "base/json_text.h"
 #include "data/formats/format.h"
-#include "data/set/json_text.h"
 #include "data/set/store.h"
 
 #include <assert.h>

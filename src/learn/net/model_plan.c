@@ -35,10 +35,9 @@ static bool is_file_name(const char *name)
 
 static at_err build_file(at_net *net, const char *path, at_fail *fail)
 {
-    unsigned char *text = NULL;
-    size_t         size;
-    AT_TRY(at_file_read(path, NET_FILE_MAX, &text, &size, fail));
-    at_err err = at_net_parse(net, path, (const char *)text, fail);
+    char *text;
+    AT_TRY(at_file_read_text(path, NET_FILE_MAX, &text, fail));
+    at_err err = at_net_parse(net, path, text, fail);
     free(text);
     return err;
 }

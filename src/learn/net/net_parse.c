@@ -245,18 +245,14 @@ static const char *builtin_text(const char *name)
 
 at_err at_net_text_find(const char *name, char **text, at_fail *fail)
 {
-    const char    *builtin = builtin_text(name), *end = strrchr(name, '.');
-    unsigned char *bytes = NULL;
-    size_t         size;
+    const char *builtin = builtin_text(name), *end = strrchr(name, '.');
     *text = NULL;
     if (builtin) {
         *text = strdup(builtin);
         return *text ? AT_OK : at_fail_memory(fail);
     }
     if (!end || strcmp(end, ".net") != 0) return AT_OK;
-    AT_TRY(at_file_read(name, AT_NET_TEXT_MAX, &bytes, &size, fail));
-    *text = (char *)bytes; /* ends with a zero byte */
-    return AT_OK;
+    return at_file_read_text(name, AT_NET_TEXT_MAX, text, fail);
 }
 
 at_err at_net_info_find(const char *name, at_net_info *info, at_fail *fail)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/disk.h"
+#include "base/file.h"
 #include "base/text.h"
 
 at_err at_csv_reader_malformed(const at_csv_reader *reader, const char *what, at_fail *fail)
@@ -14,7 +15,8 @@ at_err at_csv_reader_malformed(const at_csv_reader *reader, const char *what, at
                        reader->path, (unsigned long long)reader->line_number, what);
 }
 
-/* Reads the next line without its newline; *more is false at the end of the file. */
+/* Reads the next line without its newline; *more is false at the end of the file. A line without an
+ * end was being written when the run was killed or its disk was full: it may be any part of one. */
 static at_err next_line(at_csv_reader *reader, bool *more, at_fail *fail)
 {
     assert(reader->file);
@@ -26,6 +28,7 @@ static at_err next_line(at_csv_reader *reader, bool *more, at_fail *fail)
     char *end = strchr(reader->line, '\n');
     if (!end && !feof(reader->file))
         return at_csv_reader_malformed(reader, "the line is too long", fail);
+    *more = end != NULL;
     if (end) *end = '\0';
     return AT_OK;
 }
@@ -98,8 +101,12 @@ at_err at_csv_reader_open(at_csv_reader *reader, const char *folder, const char 
         return at_fail_set(fail, AT_ERR_IO, NULL, "%s: cannot open: %s", reader->path,
                            strerror(errno));
     AT_TRY(next_line(reader, &more, fail));
+    if (!more && fseek(reader->file, 0, SEEK_SET)) /* ESPIPE: no file, although it may seem empty */
+        return at_file_error("read", reader->path, errno, fail);
+    if (!more)
+        return at_fail_set(fail, AT_ERR_MISSING, NULL, "%s: it has no complete line", reader->path);
     for (size_t i = 0; i < count; i++) {
-        reader->column[i] = more ? find_column(reader->line, columns[i]) : -1;
+        reader->column[i] = find_column(reader->line, columns[i]);
         if (reader->column[i] < 0)
             return at_csv_reader_malformed(reader, "the header lacks a column", fail);
     }

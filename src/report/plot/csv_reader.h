@@ -33,14 +33,16 @@ typedef struct at_csv_reader {
     char     line[AT_CSV_READER_LINE_SIZE];
 } at_csv_reader;
 
-/* Opens FOLDER/NAME and finds the columns. AT_ERR_MISSING when the file does not exist,
- * AT_ERR_FORMAT when its header lacks a column. Close the reader in any case. */
+/* Opens FOLDER/NAME and finds the columns. AT_ERR_MISSING when the file does not exist or was ended
+ * before its header was written, AT_ERR_FORMAT when the header lacks a column. Close the reader in
+ * any case. */
 at_err at_csv_reader_open(at_csv_reader *reader, const char *folder, const char *name,
                           const char *const *columns, size_t count, at_fail *fail);
 void   at_csv_reader_close(at_csv_reader *reader); /* accepts one that could not be opened */
 
 /* Reads the next row; `values` are in the order of `columns`. An empty field, nan or inf gives NAN.
- * *more is false at the end of the file. AT_ERR_FORMAT, with the line number, for anything else. */
+ * *more is false at the end of the file, and where a run was stopped while it wrote the last line.
+ * AT_ERR_FORMAT, with the line number, for anything else. */
 at_err at_csv_reader_next(at_csv_reader *reader, double *values, bool *more, at_fail *fail);
 
 /* AT_ERR_FORMAT about the line that was read last. */

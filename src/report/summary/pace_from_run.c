@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/atomic_file.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "record/log/eventlog.h"
 #include "record/runinfo.h"
 
-enum { ROUNDS_MAX = 100000, MESSAGES_MAX = 100000 };
+enum { ROUNDS_MAX = 100000, MESSAGES_MAX = 100000, NUMBER_SIZE = 32 };
 
 /* Sums while reading. */
 typedef struct reading {
@@ -185,14 +187,33 @@ void at_run_pace_deinit(at_run_pace *pace)
     *pace = (at_run_pace){0};
 }
 
+static void put_round(const at_run_pace *pace, uint32_t round, char *line, size_t size,
+                      at_atomic_file *file)
+{
+    at_text text = at_text_in(line, size);
+    for (uint32_t i = 0; i < pace->workers; i++)
+        at_text_add(&text, "%.9f%c", pace->sleep_s[(size_t)round * pace->workers + i],
+                    i + 1 < pace->workers ? ' ' : '\n');
+    assert(!text.full);
+    at_atomic_file_put(file, line, text.used);
+}
+
+/* Durable, because it belongs to the run: a resumed one reads it again. */
 at_err at_run_pace_write_trace(const at_run_pace *pace, const char *path, at_fail *fail)
 {
-    FILE *file = fopen(path, "we");
-    if (!file) return at_fail_set(fail, AT_ERR_IO, NULL, "cannot write %s", path);
-    fprintf(file, "# induced sleep in seconds: one line per round, one column per worker\n");
-    for (uint32_t round = 0; round < pace->rounds; round++)
-        for (uint32_t i = 0; i < pace->workers; i++)
-            fprintf(file, "%.9f%c", pace->sleep_s[(size_t)round * pace->workers + i],
-                    i + 1 < pace->workers ? ' ' : '\n');
-    return at_file_close(file, path, fail);
+    static const char head[] =
+        "# induced sleep in seconds: one line per round, one column per worker\n";
+    at_atomic_file file;
+    size_t         size = (size_t)pace->workers * NUMBER_SIZE;
+    char          *line = malloc(size);
+    if (!line) return at_fail_memory_for(fail, "for %s", path);
+    at_err err = at_atomic_file_begin(&file, path, false, fail);
+    if (!err) {
+        at_atomic_file_put(&file, head, strlen(head));
+        for (uint32_t round = 0; round < pace->rounds; round++)
+            put_round(pace, round, line, size, &file);
+        err = at_atomic_file_commit(&file, fail);
+    }
+    free(line);
+    return err;
 }

@@ -114,9 +114,13 @@ static json_t *state_json(const at_run_summary *s)
 
 /* ---- workers ------------------------------------------------------------------------------- */
 
-/* Totals of one worker, or of neighbors that share a row. */
+/* Totals of one worker, or of neighbors that share a row. Times are in seconds, because nanoseconds
+ * of thousands of workers overflow. */
 typedef struct worker_sums {
-    at_worker_tally tally;
+    const char     *state; /* these two: of the last one */
+    int64_t         pid;
+    uint64_t        rounds, samples_used, samples_dropped, incarnations;
+    double          compute, useful, sleep, send, idle;
     at_blame_totals blame;
 } worker_sums;
 
@@ -124,40 +128,38 @@ static void add_worker(worker_sums *sum, const at_run_summary *s, at_node worker
 {
     const at_worker_tally *w = &s->tally->worker[worker - 1];
     at_blame_totals        b = at_blame_of(s->blame, worker);
-    sum->tally.rounds += w->rounds;
-    sum->tally.samples += w->samples;
-    sum->tally.samples_used += w->samples_used;
-    sum->tally.samples_dropped += w->samples_dropped;
-    sum->tally.compute_ns += w->compute_ns;
-    sum->tally.sleep_ns += w->sleep_ns;
-    sum->tally.send_ns += w->send_ns;
-    sum->tally.idle_ns += w->idle_ns;
-    sum->tally.useful_ns += w->useful_ns;
-    sum->tally.state = w->state;
-    sum->tally.pid = w->pid;
-    sum->tally.incarnations += w->incarnations;
+    sum->state = w->state;
+    sum->pid = w->pid;
+    sum->rounds += w->rounds;
+    sum->samples_used += w->samples_used;
+    sum->samples_dropped += w->samples_dropped;
+    sum->incarnations += w->incarnations;
+    sum->compute += at_seconds(w->compute_ns);
+    sum->useful += at_seconds(w->useful_ns);
+    sum->sleep += at_seconds(w->sleep_ns);
+    sum->send += at_seconds(w->send_ns);
+    sum->idle += at_seconds(w->idle_ns);
     sum->blame.waited += b.waited;
     sum->blame.wasted += b.wasted;
 }
 
 static json_t *sums_json(const worker_sums *sum, at_node first, at_node last)
 {
-    const at_worker_tally *w = &sum->tally;
-    json_t                *row = json_object();
+    json_t *row = json_object();
     assert(first <= last);
     json_object_set_new(row, "first", at_json_count(first));
     json_object_set_new(row, "last", at_json_count(last));
-    json_object_set_new(row, "state", json_string(first == last ? w->state : ""));
-    json_object_set_new(row, "pid", json_integer(first == last ? (json_int_t)w->pid : 0));
-    json_object_set_new(row, "processes", at_json_count(w->incarnations));
-    json_object_set_new(row, "rounds", at_json_count(w->rounds));
-    json_object_set_new(row, "used", at_json_count(w->samples_used));
-    json_object_set_new(row, "dropped", at_json_count(w->samples_dropped));
-    json_object_set_new(row, "compute", at_json_seconds(w->compute_ns));
-    json_object_set_new(row, "useful", at_json_seconds(w->useful_ns));
-    json_object_set_new(row, "sleep", at_json_seconds(w->sleep_ns));
-    json_object_set_new(row, "send", at_json_seconds(w->send_ns));
-    json_object_set_new(row, "idle", at_json_seconds(w->idle_ns));
+    json_object_set_new(row, "state", json_string(first == last ? sum->state : ""));
+    json_object_set_new(row, "pid", json_integer(first == last ? (json_int_t)sum->pid : 0));
+    json_object_set_new(row, "processes", at_json_count(sum->incarnations));
+    json_object_set_new(row, "rounds", at_json_count(sum->rounds));
+    json_object_set_new(row, "used", at_json_count(sum->samples_used));
+    json_object_set_new(row, "dropped", at_json_count(sum->samples_dropped));
+    json_object_set_new(row, "compute", at_json_number(sum->compute));
+    json_object_set_new(row, "useful", at_json_number(sum->useful));
+    json_object_set_new(row, "sleep", at_json_number(sum->sleep));
+    json_object_set_new(row, "send", at_json_number(sum->send));
+    json_object_set_new(row, "idle", at_json_number(sum->idle));
     json_object_set_new(row, "waited", at_json_number(sum->blame.waited));
     json_object_set_new(row, "wasted", at_json_number(sum->blame.wasted));
     return row;

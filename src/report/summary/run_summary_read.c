@@ -126,7 +126,7 @@ static void put_step(at_run_summary *summary, const double *field, double sample
     if (!(field[STEP] >= 1 && field[STEP] < 1e15)) return;
     action.as.apply.step = (uint64_t)field[STEP];
     action.as.apply.samples = known ? (uint64_t)samples : 0;
-    action.as.apply.loss_sum = field[LOSS] * samples;
+    action.as.apply.loss_sum = known ? field[LOSS] * samples : 0;
     at_run_summary_put(summary, &(at_record){.kind = AT_REC_ACTION,
                                              .action = &action,
                                              .at = time_of(field[TIME]),
@@ -145,20 +145,33 @@ static void put_test(at_run_summary *summary, const double *field)
         summary, &(at_record){.kind = AT_REC_EVENT, .event = &event, .at = event.as.evaluated.at});
 }
 
-/* The sample counts of steps are in collect_stats.csv, one row per step in the same order. */
+enum { COLLECT_STEP, SAMPLES, COLLECT_FIELDS };
+static const char *const collect_columns[COLLECT_FIELDS] = {
+    [COLLECT_STEP] = "step", [SAMPLES] = "total_samples"};
+
+/* Reads on until `row` is that of the step or a later one. */
+static at_err find_step(at_csv_reader *collect, double step, double *row, at_fail *fail)
+{
+    for (bool more = true; more && !(row[COLLECT_STEP] >= step);)
+        AT_TRY(at_csv_reader_next(collect, row, &more, fail));
+    return AT_OK;
+}
+
+/* The sample counts of steps are in collect_stats.csv. Both tables are in order, but each may lack
+ * steps of its own: those that were not on the disk yet when it was full or the power failed. */
 static at_err put_rows(at_run_summary *summary, at_csv_reader *hub, at_csv_reader *collect,
                        at_fail *fail)
 {
-    double field[AT_CSV_READER_MAX], samples[AT_CSV_READER_MAX];
+    double field[AT_CSV_READER_MAX], row[AT_CSV_READER_MAX] = {NAN};
     for (bool more;;) {
         AT_TRY(at_csv_reader_next(hub, field, &more, fail));
         if (!more) return AT_OK;
         if (isnan(field[RATE])) {
             put_test(summary, field);
-            continue;
+        } else if (field[STEP] >= 1) {
+            AT_TRY(find_step(collect, field[STEP], row, fail));
+            put_step(summary, field, row[COLLECT_STEP] == field[STEP] ? row[SAMPLES] : NAN);
         }
-        AT_TRY(at_csv_reader_next(collect, samples, &more, fail));
-        put_step(summary, field, more ? samples[0] : NAN);
     }
 }
 
@@ -174,12 +187,12 @@ static void put_end(at_run_summary *summary, const json_t *result)
 
 static at_err put_csv_files(at_run_summary *summary, const char *folder, at_fail *fail)
 {
-    static const char *const collect_columns[] = {"total_samples"};
-    at_csv_reader            hub = {0}, collect = {0};
-    at_err                   err =
+    at_csv_reader hub = {0}, collect = {0};
+    at_err        err =
         at_csv_reader_open(&hub, folder, "master_stats.csv", hub_columns, HUB_FIELDS, fail);
     if (!err)
-        err = at_csv_reader_open(&collect, folder, "collect_stats.csv", collect_columns, 1, fail);
+        err = at_csv_reader_open(&collect, folder, "collect_stats.csv", collect_columns,
+                                 COLLECT_FIELDS, fail);
     if (!err) err = put_rows(summary, &hub, &collect, fail);
     at_csv_reader_close(&hub);
     at_csv_reader_close(&collect);

@@ -385,8 +385,8 @@ at_err at_table_print_csv(const at_table *table, FILE *file, at_fail *fail)
     return check_written(file, fail);
 }
 
-/* Characters that could begin markup or end the cell are escaped with a backslash. */
-static void print_markdown_text(FILE *file, const char *text)
+/* Characters that could begin markup or end a cell are escaped with a backslash. */
+void at_markdown_text(FILE *file, const char *text)
 {
     while (*text) {
         uint32_t code;
@@ -416,7 +416,7 @@ at_err at_table_print_markdown(const at_table *table, FILE *file, at_fail *fail)
         bool last = (i + 1) % table->columns == 0 || i + 1 == table->count;
         if (i == table->columns) print_markdown_rule(table, file);
         fputs("| ", file);
-        print_markdown_text(file, table->cells[i]);
+        at_markdown_text(file, table->cells[i]);
         fputs(last ? " |\n" : " ", file);
     }
     if (table->count == table->columns) print_markdown_rule(table, file);

@@ -62,6 +62,9 @@ at_err at_table_print_csv(const at_table *table, FILE *file, at_fail *fail);
 /* Prints the same cells as a Markdown table, with markup in the texts escaped. */
 at_err at_table_print_markdown(const at_table *table, FILE *file, at_fail *fail);
 
+/* Prints a text as one line of Markdown without any markup. */
+void at_markdown_text(FILE *file, const char *text);
+
 /* Prints one CSV field, quoted if necessary. */
 void at_csv_field(FILE *file, const char *text);
 

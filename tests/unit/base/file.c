@@ -112,6 +112,21 @@ static void a_written_file_obeys_the_umask(void **state)
     assert_int_equal(info.st_mode & 0777, 0640);
 }
 
+static void a_text_has_no_zero_bytes(void **state)
+{
+    (void)state;
+    char   *text;
+    at_fail fail = {0};
+    assert_int_equal(at_file_write("a", "1234\n", 5, &fail), AT_OK);
+    assert_int_equal(at_file_read_text("a", 5, &text, &fail), AT_OK);
+    assert_string_equal(text, "1234\n");
+    free(text);
+    assert_int_equal(at_file_write("a", "12\0004", 4, &fail), AT_OK);
+    assert_int_equal(at_file_read_text("a", 5, &text, &fail), AT_ERR_FORMAT);
+    assert_null(text);
+    assert_string_equal(fail.text, "a: not a text file");
+}
+
 static void a_file_beyond_the_limit_is_refused(void **state)
 {
     (void)state;
@@ -268,6 +283,7 @@ int main(void)
         TEST(written_bytes_are_read_back),
         TEST(a_large_file_survives_the_round_trip),
         TEST(a_written_file_obeys_the_umask),
+        TEST(a_text_has_no_zero_bytes),
         TEST(a_file_beyond_the_limit_is_refused),
         TEST(a_file_of_unknown_size_is_read_to_its_end_or_limit),
         TEST(missing_files_and_folders_are_refused),

@@ -288,6 +288,19 @@ static void hostile_texts_do_no_harm_and_parsers_agree(void **state)
     }
 }
 
+static void names_stay_on_their_line(void **state)
+{
+    (void)state;
+    char text[] = "\t\x1b[31m\xc2\x9b\n\x7f \xc3\xa9", words[40];
+    at_text_flatten(text);
+    assert_string_equal(text, "??[31m???? \xc3\xa9");
+    at_text command = at_text_in(words, sizeof words);
+    at_text_add_word(&command, "plain-1.0");
+    at_text_add_word(&command, "a'b;c");
+    at_text_add_word(&command, "");
+    assert_string_equal(words, "plain-1.0'a'\\''b;c'''");
+}
+
 static void numbers_do_not_depend_on_the_locale(void **state)
 {
     (void)state;
@@ -311,6 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_do_not_depend_on_the_locale),
+        cmocka_unit_test(names_stay_on_their_line),
         cmocka_unit_test(a_text_is_truncated_at_its_buffer_and_marked_full),
         cmocka_unit_test(a_text_that_fits_exactly_is_not_truncated),
         cmocka_unit_test(whole_numbers_accept_exponents_and_suffixes),

@@ -2,10 +2,12 @@
  * file URLs. */
 #include "files.h"
 
+#include "base/disk.h"
 #include "base/file.h"
 #include "data/fetch/fetch.h"
 #include "data/fetch/subprocess.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -35,7 +37,7 @@ static void on_interrupt(int number)
 }
 
 /* A set of one small file, whose hashes are filled in by prepare(). */
-static char           tarball_sha256[65], file_sha256[65];
+static char           tarball_sha256[65], file_sha256[65], archive_sha256[65];
 static at_catalog_row row = {
     .name = "toy",
     .package = {.npm = "toy-data@1.0.0",
@@ -72,6 +74,7 @@ static void fake_npm(const char *script)
 static int prepare(void **state)
 {
     size_t size;
+    at_disk = &at_disk_posix; /* whatever the last test has left */
     if (empty_home(state)) return 1;
     setenv("XDG_CACHE_HOME", home, 1);
     setenv("PATH", path_before, 1);
@@ -103,6 +106,37 @@ static void a_set_is_verified_and_installed(void **state)
     run("test \"$(ls -A anytime)\" = toy && test \"$(ls -A anytime/toy)\" = words");
     assert_non_null(strstr(reported, "downloading toy-data@1.0.0"));
     assert_non_null(strstr(reported, "toy is installed in"));
+}
+
+static int synced;
+
+static int count_sync(int fd)
+{
+    synced++;
+    return at_disk_posix.fsync(fd);
+}
+
+static int do_not_sync(int fd)
+{
+    (void)fd;
+    errno = EIO;
+    return -1;
+}
+
+/* The disk has it before it has its name. */
+static void an_installed_set_is_synced(void **state)
+{
+    (void)state;
+    at_disk_ops ops = at_disk_posix;
+    run("mkdir anytime");
+    at_disk = &ops;
+    ops.fsync = do_not_sync;
+    assert_int_equal(at_fetch_row(&row, NULL, &fail), AT_ERR_IO);
+    nothing_is_left();
+    ops.fsync = count_sync;
+    assert_int_equal(at_fetch_row(&row, NULL, &fail), AT_OK);
+    assert_int_equal(synced, 3); /* the file, its folder, and the name of that */
+    at_disk = &at_disk_posix;
 }
 
 static void an_installed_set_is_not_downloaded_again(void **state)
@@ -229,6 +263,21 @@ static const char *make_mirror(void)
     return url;
 }
 
+/* A mirror with an archive, which `command` makes there as all.tar.gz. */
+static at_catalog_mirror make_archive(const char *command)
+{
+    at_catalog_mirror mirror = {.url = make_mirror(),
+                                .archive = "all.tar.gz",
+                                .archive_sha256 = archive_sha256,
+                                .folder = "inner"};
+    size_t            size;
+    run(command);
+    unsigned char *bytes = read_all("mirror/all.tar.gz", &size);
+    at_file_sha256(bytes, size, archive_sha256);
+    free(bytes);
+    return mirror;
+}
+
 static void only_the_set_is_there(void)
 {
     run("test \"$(ls -A anytime)\" = toy");
@@ -276,9 +325,8 @@ static void a_mirror_may_have_an_archive(void **state)
 {
     (void)state;
     if (without_curl()) skip();
-    row.mirrors[0] =
-        (at_catalog_mirror){.url = make_mirror(), .archive = "all.tar.gz", .folder = "inner"};
-    run("cd mirror && mkdir inner other && mv words.gz inner && tar -czf all.tar.gz inner other");
+    row.mirrors[0] = make_archive("cd mirror && mkdir inner other && mv words.gz inner && "
+                                  "tar -czf all.tar.gz inner other");
     assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
     only_the_set_is_there();
 }
@@ -288,16 +336,40 @@ static void an_archive_cannot_reach_files_elsewhere(void **state)
 {
     (void)state;
     if (without_curl()) skip();
-    row.mirrors[0] =
-        (at_catalog_mirror){.url = make_mirror(), .archive = "all.tar.gz", .folder = "inner"};
-    run("printf secret > secret && cd mirror && mkdir inner && ln -s \"$PWD/../secret\" "
-        "inner/words.gz"
-        " && printf evil > evil && tar -czPf all.tar.gz --transform 's,^evil,../../evil,' inner "
-        "evil");
+    row.mirrors[0] = make_archive(
+        "printf secret > secret && cd mirror && mkdir inner && ln -s \"$PWD/../secret\" "
+        "inner/words.gz && printf evil > evil && "
+        "tar -czPf all.tar.gz --transform 's,^evil,../../evil,' inner evil");
     assert_int_not_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
     assert_true(fail.text[0]);
     run("test ! -e evil && test ! -e anytime/evil && test ! -e ../evil && test ! -e anytime/toy");
     run("test \"$(cat secret)\" = secret");
+}
+
+static void an_archive_with_other_content_is_not_unpacked(void **state)
+{
+    (void)state;
+    if (without_curl()) skip();
+    row.mirrors[0] = make_archive("cd mirror && mkdir inner && mv words.gz inner && "
+                                  "tar -czf all.tar.gz inner");
+    run("cd mirror && head -c 1000000 /dev/zero > inner/more && tar -czf all.tar.gz inner");
+    fake("tar", "touch ../../unpacked");
+    assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_ERR_FAILED);
+    assert_non_null(strstr(fail.text, "all.tar.gz: curl downloaded"));
+    run("test ! -e unpacked");
+    nothing_is_left();
+}
+
+/* The file has holes, so the test needs no room. */
+static void a_download_without_end_does_not_fill_the_disk(void **state)
+{
+    (void)state;
+    row.mirrors[0] = (at_catalog_mirror){.url = make_mirror()};
+    fake("curl", "for a; do case $a in *.part)\n"
+                 "truncate -s 4G $a && echo more >> $a && touch ../../endless;; esac; done");
+    assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_ERR_FAILED);
+    run("test ! -e endless");
+    run("test -z \"$(find anytime -type f)\"");
 }
 
 static void a_partial_download_is_resumed(void **state)
@@ -417,6 +489,7 @@ int main(void)
     snprintf(path_before, sizeof path_before, "%s", path ? path : "/usr/bin:/bin");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_set_is_verified_and_installed, prepare),
+        cmocka_unit_test_setup(an_installed_set_is_synced, prepare),
         cmocka_unit_test_setup(an_installed_set_is_not_downloaded_again, prepare),
         cmocka_unit_test_setup(a_broken_set_is_replaced, prepare),
         cmocka_unit_test_setup(a_missing_npm_is_named, prepare),
@@ -432,6 +505,8 @@ int main(void)
         cmocka_unit_test_setup(a_set_without_a_package_comes_from_the_web_as_it_is, prepare),
         cmocka_unit_test_setup(a_mirror_may_have_an_archive, prepare),
         cmocka_unit_test_setup(an_archive_cannot_reach_files_elsewhere, prepare),
+        cmocka_unit_test_setup(an_archive_with_other_content_is_not_unpacked, prepare),
+        cmocka_unit_test_setup(a_download_without_end_does_not_fill_the_disk, prepare),
         cmocka_unit_test_setup(a_partial_download_is_resumed, prepare),
         cmocka_unit_test_setup(a_download_restarts_when_the_server_cannot_resume, prepare),
         cmocka_unit_test_setup(the_bytes_of_a_download_are_reported, prepare),

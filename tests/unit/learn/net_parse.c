@@ -5,6 +5,7 @@
 #include "learn/net/net.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 static const at_shape image = {192, 10, 3, 8, 8};
 
@@ -390,10 +391,26 @@ static void nesting_repeating_and_length_are_limited(void **state)
     free(text);
 }
 
+static void a_file_with_zero_bytes_is_not_cut_there(void **state)
+{
+    (void)state;
+    static const char bytes[] = "input 4\nclasses 2\ndense 3\n\0dense 2\n";
+    char              path[] = "/tmp/anytime-XXXXXX.net", *text;
+    int               fd = mkstemps(path, 4);
+    at_fail           why = {0};
+    assert_int_equal(write(fd, bytes, sizeof bytes - 1), sizeof bytes - 1);
+    close(fd);
+    assert_int_equal(at_net_text_find(path, &text, &why), AT_ERR_FORMAT);
+    assert_non_null(strstr(why.text, "not a text file"));
+    assert_null(text);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comments_blanks_and_line_ends_are_ignored),
+        cmocka_unit_test(a_file_with_zero_bytes_is_not_cut_there),
         cmocka_unit_test(info_has_summary_input_and_classes),
         cmocka_unit_test(a_long_summary_is_cut_between_characters),
         cmocka_unit_test(layers_have_the_defaults_of_tensorflow),

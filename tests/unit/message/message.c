@@ -496,6 +496,8 @@ static void an_order_must_fit_what_the_worker_has(void **state)
     bad = good;
     bad.order.time_limit = 0;
     assert_int_not_equal(at_order_message_check(&bad, 32, 4, &fail), AT_OK);
+    bad.order.time_limit = AT_NEVER - 1; /* which could not be added to a time */
+    assert_int_not_equal(at_order_message_check(&bad, 32, 4, &fail), AT_OK);
     bad = good;
     bad.order.samples_max = 0;
     assert_int_not_equal(at_order_message_check(&bad, 32, 4, &fail), AT_OK);

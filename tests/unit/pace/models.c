@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "base/text.h"
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static at_pace *make(const char *model, const char *scale, uint32_t workers)
@@ -317,6 +319,22 @@ static void invalid_bursts_and_variations_are_refused(void **state)
     }
 }
 
+static void a_sum_of_sleeps_never_exceeds_a_year(void **state)
+{
+    (void)state;
+    const at_ns     year = AT_SEC(365.25 * 24 * 3600);
+    char            model[4096];
+    at_text         text = at_text_in(model, sizeof model);
+    at_pace        *pace;
+    at_pace_options options = {.model = model, .scale = "1e9", .workers = 1, .rounds_per_epoch = 1};
+    at_text_add(&text, "exp:90000h,1");
+    for (size_t i = 1; i < 300; i++) at_text_add(&text, "+mix:3e9,0,1");
+    assert_false(text.full);
+    assert_int_equal(at_pace_new(&options, &pace, NULL), AT_OK);
+    assert_int_equal(at_pace_sleep(pace, 1, 0), year);
+    at_pace_free(pace);
+}
+
 static void an_invalid_model_in_a_sum_is_refused(void **state)
 {
     (void)state;
@@ -495,6 +513,7 @@ int main(void)
         cmocka_unit_test(bursts_have_their_share_and_length),
         cmocka_unit_test(variation_has_a_mean_of_1_and_is_independent_of_sleeps),
         cmocka_unit_test(invalid_bursts_and_variations_are_refused),
+        cmocka_unit_test(a_sum_of_sleeps_never_exceeds_a_year),
         cmocka_unit_test(an_invalid_model_in_a_sum_is_refused),
         cmocka_unit_test(a_disturbance_stays_for_epochs_and_costs_5_to_10_seconds_each),
         cmocka_unit_test(every_invalid_model_is_refused_with_a_hint),

@@ -428,6 +428,28 @@ static void without_a_log_the_csv_files_are_read(void **state)
     script_end(&run);
 }
 
+/* A resumed run after a full disk: each table ended where it was written last. */
+static void steps_that_one_table_lacks_do_not_move_those_of_the_other(void **state)
+{
+    (void)state;
+    script          run;
+    at_run_summary *summary;
+    at_fail         fail = {0};
+    script_begin(&run, 1);
+    write_file(&run, "result.json", "{\"strategy\": \"amb\", \"workers\": 3}");
+    write_file(&run, "master_stats.csv",
+               "time,step,loss,learning_rate,test_loss,accuracy\n1,1,2,0.1,,\n5,5,1,0.1,,\n"
+               "6,6,1,0.1,,\n");
+    write_file(&run, "collect_stats.csv",
+               "step,worker_count,wait_time,total_samples\n1,3,1,1\n2,3,1,20\n3,3,1,300\n"
+               "6,3,1,4000\n7,3,1,5");
+    if (at_run_summary_read(run.folder, NULL, &summary, &fail)) fail_msg("%s", fail.text);
+    assert_int_equal(at_run_summary_tally(summary)->samples_used, 4001);
+    check_near(at_run_summary_tally(summary)->loss_total, 2 * 1 + 1 * 4000);
+    at_run_summary_free(summary);
+    script_end(&run);
+}
+
 static void an_invalid_log_header_is_rejected(void **state)
 {
     (void)state;
@@ -552,6 +574,7 @@ int main(void)
         cmocka_unit_test(a_worker_that_leaves_on_order_is_not_lost),
         cmocka_unit_test(a_resumed_run_continues_in_time_without_duplicate_steps),
         cmocka_unit_test(without_a_log_the_csv_files_are_read),
+        cmocka_unit_test(steps_that_one_table_lacks_do_not_move_those_of_the_other),
         cmocka_unit_test(an_invalid_log_header_is_rejected),
         cmocka_unit_test(connections_have_rates_hosts_and_losses),
         cmocka_unit_test(the_line_of_a_join_says_from_where),

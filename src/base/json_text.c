@@ -1,4 +1,4 @@
-#include "data/set/json_text.h"
+#include "base/json_text.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -33,4 +33,17 @@ char *at_text_of_json(const json_t *json)
     }
     *to = '\0';
     return text;
+}
+
+json_t *at_text_to_json_shown(const char *text)
+{
+    if (!text) return json_null();
+    json_t *value = json_string(text);
+    char   *plain = value ? NULL : strdup(text);
+    if (!plain) return value;
+    for (char *c = plain; *c; c++)
+        if ((unsigned char)*c >= 0x80) *c = '?';
+    value = json_string(plain);
+    free(plain);
+    return value;
 }
