@@ -7,8 +7,6 @@
 
 #include "serve/address.h"
 
-static const at_access_decision allowed = {200, NULL};
-
 static bool is(const char *text, const char *word)
 {
     assert(word);
@@ -68,24 +66,27 @@ static bool has_token(const at_access *access, const at_request *request)
            at_token_equal(access->token, request->token);
 }
 
+static at_access_decision refuse(unsigned status, const char *text)
+{
+    assert(status >= 400);
+    return (at_access_decision){.status = status, .text = text};
+}
+
 at_access_decision at_access_check(const at_access *access, const at_request *request)
 {
     assert(request->method);
     assert(request->path);
     if (!is(request->method, "GET") && !is(request->method, "HEAD"))
-        return (at_access_decision){405, "only GET and HEAD are allowed"};
-    if (request->hosts > 1)
-        return (at_access_decision){400, "the request has more than one Host header"};
+        return refuse(405, "only GET and HEAD are allowed");
+    if (request->hosts > 1) return refuse(400, "the request has more than one Host header");
     if (!is_our_host(access, request->host))
-        return (at_access_decision){403, "unknown host name; use the address that anytime printed"};
+        return refuse(403, "unknown host name; use the address that anytime printed");
     if (request->origin && !is_our_origin(request->origin, request->host))
-        return (at_access_decision){403, "requests from other sites are not allowed"};
-    if (!is_our_site(request))
-        return (at_access_decision){403, "requests from other sites are not allowed"};
-    if (is(request->path, "/healthz")) return allowed;
+        return refuse(403, "requests from other sites are not allowed");
+    if (!is_our_site(request)) return refuse(403, "requests from other sites are not allowed");
+    if (is(request->path, "/healthz")) return (at_access_decision){.status = 200};
     if (!has_token(access, request))
-        return (at_access_decision){401,
-                                    "the token is missing or wrong; open the address that anytime "
-                                    "printed when it started"};
-    return allowed;
+        return refuse(401, "the token is missing or wrong; open the address that anytime printed "
+                           "when it started");
+    return (at_access_decision){.status = 200, .proven = true};
 }

@@ -36,6 +36,7 @@ typedef struct at_request {
 typedef struct at_access_decision {
     unsigned    status; /* 200: allowed; otherwise the status of the response */
     const char *text;
+    bool        proven; /* the client knows the token */
 } at_access_decision;
 
 /* Checks a request. /healthz needs no token. */

@@ -1,7 +1,7 @@
-/* Connections whose request is not complete. A client that sends its request byte by byte would
- * otherwise keep its place for as long as it likes, and enough of them would keep everybody else
- * out. So a request has a deadline and, when places run out, the longest wait ends first: browsers
- * send a request at once. */
+/* Connections whose request is not complete, or that have not shown the token and do not read the
+ * answer. A client that sends its request byte by byte would otherwise keep its place for as long
+ * as it likes, and enough of them would keep everybody else out. So a request has a deadline and,
+ * when places run out, the longest wait ends first: browsers send a request at once. */
 #include <assert.h>
 #include <microhttpd.h>
 #include <stdlib.h>
@@ -92,7 +92,9 @@ void at_clients_answering(at_clients *clients, struct MHD_Connection *connection
 void at_clients_answered(at_clients *clients, struct MHD_Connection *connection)
 {
     at_client *client = client_of(connection);
-    if (client && client->since == 0) put_in(clients, client);
+    if (!client) return;
+    if (client->since > 0) take_out(clients, client);
+    put_in(clients, client);
 }
 
 at_ns at_clients_check(at_clients *clients, at_ns now)

@@ -137,13 +137,10 @@ static void read_result(at_run_follower *f)
 
 /* ---- the log -------------------------------------------------------------------------------- */
 
-/* A summary has room for a fixed number of workers. When a run is resumed with more, a new one is
- * built from the first log. */
+/* A new summary is built from the first log. */
 static void start_over(at_run_follower *f)
 {
-    assert(f->summary);
-    assert(f->part > 1);
-    f->workers = at_run_info_workers(at_eventlog_info(f->log));
+    assert(f->log && f->summary);
     at_eventlog_close(f->log);
     at_run_summary_free(f->summary);
     f->log = NULL;
@@ -167,6 +164,7 @@ static void open_log(at_run_follower *f, const char *path, int64_t size, at_ns n
     if (size == f->rejected_size) return;
     at_err err = at_eventlog_open(path, &f->log, &fail);
     if (!err && f->summary && !at_run_summary_resume(f->summary, at_eventlog_info(f->log))) {
+        f->workers = at_run_info_workers(at_eventlog_info(f->log)); /* it has room for fewer */
         start_over(f);
         return;
     }
@@ -278,12 +276,25 @@ static bool look_for_next(at_run_follower *f, at_ns now)
     return f->log || !f->summary;
 }
 
+/* The run was resumed from before this log, or another run has its name. A run whose folder is gone
+ * stays as it was. */
+static bool is_replaced(const at_run_follower *f)
+{
+    char        path[PATH_SIZE];
+    struct stat about;
+    return at_eventlog_is_removed(f->log) && find_part(f, 1, &about, path);
+}
+
 bool at_run_follower_poll(at_run_follower *f, at_ns now)
 {
     assert(f);
     if (f->part == UINT32_MAX) return false;
     if (!f->log) look_for_log(f, now);
     bool more = f->log && read_log(f, now);
+    if (f->log && !more && is_replaced(f)) {
+        start_over(f);
+        more = true;
+    }
     if (f->log && !more) more = look_for_next(f, now);
     read_result(f);
     return more;

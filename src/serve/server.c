@@ -71,6 +71,7 @@ static enum MHD_Result reply_to(at_server *server, struct MHD_Connection *connec
     assert(request->path);
     at_access_decision decision = at_access_check(&server->access, request);
     at_reply           reply;
+    if (decision.proven) at_clients_answering(&server->clients, connection);
     if (decision.status == MHD_HTTP_OK)
         reply = at_response(server, connection, request->path);
     else
@@ -100,7 +101,6 @@ static enum MHD_Result on_request(void *self, struct MHD_Connection *connection,
         return r->body <= BODY_SIZE_MAX ? MHD_YES : MHD_NO;
     }
     at_server *server = self;
-    at_clients_answering(&server->clients, connection);
     at_request request = read_request(server, connection, method, path);
     return reply_to(server, connection, &request);
 }

@@ -13,7 +13,7 @@ struct MHD_Response;
 typedef struct at_event_stream at_event_stream;
 typedef struct at_client       at_client;
 
-/* Connections whose request is not complete, oldest last. */
+/* Connections with a deadline, oldest last. */
 typedef struct at_clients {
     at_client *newest, *oldest;
     size_t     waiting;
@@ -64,8 +64,8 @@ void at_responses_forget(at_server *server);
 /* For the library: a connection begins or ends. */
 void at_clients_notify(void *clients, struct MHD_Connection *connection, void **context, int code);
 
-/* Its request is complete, and its deadline ends; its answer is complete, and the next one begins.
- */
+/* Its request is complete and has the token: the deadline ends. Its answer is complete: the next
+ * one begins. */
 void at_clients_answering(at_clients *clients, struct MHD_Connection *connection);
 void at_clients_answered(at_clients *clients, struct MHD_Connection *connection);
 

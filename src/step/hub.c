@@ -249,13 +249,13 @@ static void drain_if_due(at_hub *hub, at_out *out)
 static void close_step(at_hub *hub, at_ns now, at_out *out);
 
 /* All workers wait: the next orders come from the second plan. */
-static void switch_if_due(at_hub *hub)
+static void switch_if_due(at_hub *hub, at_ns now)
 {
     if (!hub->switching) return;
     at_hub_switch(hub);
     hub->switching = false;
-    at_progress nothing = at_size_progress(hub, NULL);
-    hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &nothing);
+    at_progress begin = at_size_begin(hub, now);
+    hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &begin);
 }
 
 /* Once no worker is working, closes the rest of the open step, if any; then saves and switches,
@@ -274,7 +274,7 @@ static void save_if_drained(at_hub *hub, at_ns now, at_out *out)
     }
     bool saves = hub->version >= hub->save_next;
     hub->draining = false;
-    switch_if_due(hub);
+    switch_if_due(hub, now);
     if (saves) set_save_next(hub);
     at_lease_step_opened(hub, now);
     if (saves) save(hub, false, now, out);
@@ -756,9 +756,9 @@ static void on_start(at_hub *hub, at_ns now, at_out *out)
     set_save_next(hub);
     if (!hub->resumed) hub->eval_samples_next = hub->plan->eval_samples;
     if (hub->resumed) hub->applied_at = now; /* the checkpoint is of the moment after its step */
-    at_progress nothing = at_size_progress(hub, NULL);
+    at_progress begin = at_size_begin(hub, now);
     if (!hub->size_restored)
-        hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &nothing);
+        hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &begin);
     set_join_timer(now + hub->plan->join_timeout, out);
     if (!hub->resumed) save(hub, false, now, out);
 }

@@ -22,8 +22,8 @@ bool at_limits_targets_hit(const at_hub *hub)
     return count > 0 && hits == count;
 }
 
-/* Time since the first order; a run may be evaluated at its end without having begun. */
-static at_ns since_begin(const at_hub *hub, at_ns at)
+/* A run may be evaluated at its end without having begun. */
+at_ns at_hub_elapsed(const at_hub *hub, at_ns at)
 {
     if (hub->began_at == AT_NEVER) return hub->elapsed_before;
     return at > hub->began_at ? at - hub->began_at : 0;
@@ -34,7 +34,7 @@ bool at_limits_evaluated(at_hub *hub, const at_event *evaluated)
     assert(evaluated->kind == AT_EV_EVALUATED);
     assert(hub->plan->limits.targets <= AT_TARGETS_MAX);
     const at_limits *limits = &hub->plan->limits;
-    at_ns            at = since_begin(hub, evaluated->as.evaluated.at);
+    at_ns            at = at_hub_elapsed(hub, evaluated->as.evaluated.at);
     for (uint32_t i = 0; i < limits->targets; i++) {
         const at_target *target = &limits->target[i];
         double           value = evaluated->as.evaluated.value[target->metric];

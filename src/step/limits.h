@@ -7,6 +7,9 @@
 /* The limit that has been reached; AT_END_RUNNING: none. Targets are not looked at. */
 at_end at_limits_reached(const at_hub *hub, at_ns now);
 
+/* Time since the first order. */
+at_ns at_hub_elapsed(const at_hub *hub, at_ns at);
+
 /* Whether there are targets and all of them have been reached. */
 bool at_limits_targets_hit(const at_hub *hub);
 

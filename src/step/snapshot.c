@@ -132,11 +132,12 @@ static bool size_valid(const at_snapshot *snapshot, const at_plan *plan)
            plan->size->valid(snapshot->size.bytes, plan, &so_far);
 }
 
-/* A gather rule without state can continue any run. */
+/* A gather rule without state can continue any run, and one whose state the run did not have, since
+ * it had another number of workers, begins with none. */
 static bool gather_valid(const at_snapshot *snapshot, const at_plan *plan)
 {
     const at_rule_state *state = &snapshot->gather;
-    if (at_gather_state_bytes(plan) == 0) return true;
+    if (at_gather_state_bytes(plan) == 0 || state->size == 0) return true;
     return strcmp(state->rule, plan->gather->rule.name) == 0 &&
            state->version == plan->gather->state_version &&
            state->size == at_gather_state_bytes(plan) && plan->gather->valid(state->bytes, plan);
@@ -203,5 +204,6 @@ void at_snapshot_restore(at_hub *hub, const at_snapshot *snapshot)
     hub->resumed = true;
     hub->size_restored = same_workers(snapshot, hub->plan);
     if (hub->size_restored) memcpy(hub->size_state, snapshot->size.bytes, snapshot->size.size);
-    memcpy(hub->gather_state, snapshot->gather.bytes, at_gather_state_bytes(hub->plan));
+    if (snapshot->gather.size > 0)
+        memcpy(hub->gather_state, snapshot->gather.bytes, at_gather_state_bytes(hub->plan));
 }

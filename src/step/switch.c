@@ -42,7 +42,8 @@ const char *at_switch_condition(const at_plan *plan, char *buffer, size_t size)
 {
     at_text text = at_text_in(buffer, size);
     assert(plan->switch_by < AT_SWITCH_COUNT);
-    at_text_add(&text, "%s=%.15g", by_name[plan->switch_by], plan->switch_value);
+    at_text_add(&text, "%s=", by_name[plan->switch_by]);
+    at_text_add_real(&text, plan->switch_value);
     return buffer;
 }
 
@@ -66,6 +67,24 @@ bool at_switch_due(const at_hub *hub, double loss, at_ns now)
 
 /* ---- two plans ------------------------------------------------------------------------------ */
 
+/* Workers and hub make local steps, and a step of the run from them, as the first plan says. */
+static at_err check_local(const at_plan *plan, const at_plan *then, at_fail *fail)
+{
+    char outer[2][AT_RULE_TEXT_SIZE];
+    if (!plan->work->reports_change) return AT_OK;
+    at_plan_rule_text(plan, AT_OUTER, outer[0], sizeof outer[0]);
+    at_plan_rule_text(then, AT_OUTER, outer[1], sizeof outer[1]);
+    if (strcmp(outer[0], outer[1]) != 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "give --outer, which holds for both",
+                           "--switch: %s combines local steps differently (%s) than %s (%s)",
+                           then->strategy->name, outer[1], plan->strategy->name, outer[0]);
+    if (plan->local_batch == then->local_batch) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "give both the same BATCH",
+                       "--switch: a local step has %u samples under %s, and %u under %s",
+                       plan->local_batch, plan->strategy->name, then->local_batch,
+                       then->strategy->name);
+}
+
 at_err at_switch_check(const at_plan *plan, at_fail *fail)
 {
     const at_plan *then = plan->then;
@@ -82,6 +101,7 @@ at_err at_switch_check(const at_plan *plan, at_fail *fail)
                            "--switch: of %s and %s, one reports gradients and the other changes of "
                            "the parameters",
                            plan->strategy->name, then->strategy->name);
+    AT_TRY(check_local(plan, then, fail));
     if (plan->stale->correct || then->stale->correct)
         return at_fail_set(fail, AT_ERR_USAGE, "leave --switch or --stale out",
                            "--switch does not work with --stale %s",

@@ -108,17 +108,19 @@ static at_err put_head(at_append_file *file, const at_run_info *info, at_fail *f
     return err;
 }
 
-/* A part whose head is torn has no records; it is written anew. */
-static bool is_free(at_append_file *file)
+/* A part whose head is torn has no records; it is written anew. One that cannot be read now may be
+ * torn or not: no part may follow a torn one, because readers would stop there. */
+static at_err make_fresh(at_append_file *file, at_fail *fail)
 {
-    at_fail      ignored;
     at_eventlog *log = NULL;
-    if (file->fresh) return true;
-    bool torn = at_eventlog_open(file->path, &log, &ignored) == AT_ERR_MISSING;
+    if (file->fresh) return AT_OK;
+    at_err err = at_eventlog_open(file->path, &log, fail);
     at_eventlog_close(log);
-    if (!torn || at_disk->ftruncate(file->fd, 0)) return false;
+    if (err == AT_ERR_IO) return err;
+    if (err != AT_ERR_MISSING) return AT_OK;
+    if (at_disk->ftruncate(file->fd, 0)) return at_file_error("cut", file->path, errno, fail);
     file->fresh = true;
-    return true;
+    return AT_OK;
 }
 
 /* Opens the first of events.bin, events-2.bin, .. that has no records. */
@@ -128,7 +130,8 @@ static at_err open_next_part(const char *folder, at_append_file **file, at_fail 
     for (uint32_t part = 1; part < PARTS_MAX; part++) {
         at_eventlog_name(name, part);
         AT_TRY(at_append_file_open(folder, name, false, file, fail));
-        if (is_free(*file)) return AT_OK;
+        AT_TRY(make_fresh(*file, fail));
+        if ((*file)->fresh) return AT_OK;
         at_append_file_close(*file, NULL);
         *file = NULL;
     }
@@ -293,8 +296,9 @@ static at_err read_head(at_eventlog *log, at_fail *fail)
     if (!whole) return torn_head(log->path, fail);
     uint32_t size = get_u32(log->buffer + 8), crc = get_u32(log->buffer + 12);
     AT_TRY(check_format(log->path, get_u32(log->buffer + 4), fail));
-    if (size > INFO_SIZE_MAX || !fill(log, HEAD_SIZE + (size_t)size))
-        return torn_head(log->path, fail);
+    bool complete = size <= INFO_SIZE_MAX && fill(log, HEAD_SIZE + (size_t)size);
+    if (log->error) return at_file_error("read", log->path, log->error, fail);
+    if (!complete) return torn_head(log->path, fail);
     const unsigned char *text = log->buffer + log->begin + HEAD_SIZE;
     if (!matches(text, size, crc)) return torn_head(log->path, fail);
     log->info = strndup((const char *)text, size);
@@ -410,6 +414,13 @@ bool at_eventlog_damaged(const at_eventlog *log)
 {
     assert(!log->damaged || log->truncated);
     return log->damaged;
+}
+
+bool at_eventlog_is_removed(const at_eventlog *log)
+{
+    struct stat about;
+    assert(log->fd >= 0);
+    return at_disk->fstat(log->fd, &about) == 0 && about.st_nlink == 0;
 }
 
 void at_eventlog_torn(const at_eventlog *log, char *text, size_t size)

@@ -46,6 +46,10 @@ bool at_eventlog_truncated(const at_eventlog *log);
 /* True when that end is damaged rather than incomplete: nothing will ever follow. */
 bool at_eventlog_damaged(const at_eventlog *log);
 
+/* True when the file has been removed since it was opened, as by a run that is resumed from before
+ * it: what it has is not of the run any more. */
+bool at_eventlog_is_removed(const at_eventlog *log);
+
 /* A sentence about the torn end: which file, and where. */
 void at_eventlog_torn(const at_eventlog *log, char *text, size_t size);
 

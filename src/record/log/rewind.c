@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/atomic_file.h"
 #include "base/disk.h"
 #include "base/file.h"
+#include "base/folder_guard.h"
 #include "record/log/eventlog.h"
 
 /* Which column of a table holds the step, or the time in seconds. A report belongs to the step
@@ -91,6 +93,8 @@ static at_err rewind_table(const char *folder, size_t table, const moment *last,
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", folder, tables[table].name);
+    int error = at_folder_guard_check(path);
+    if (error) return at_file_error("read", path, error, fail);
     FILE *file = at_disk->stream(path);
     if (!file) return errno == ENOENT ? AT_OK : at_file_error("read", path, errno, fail);
     at_err err = cut_table(file, path, table, last, fail);
@@ -145,6 +149,23 @@ static bool cut_log(const char *path, uint64_t size)
     return failed;
 }
 
+static void path_of(char path[4096], const char *folder, uint32_t part)
+{
+    char name[AT_EVENTLOG_NAME_SIZE];
+    at_eventlog_name(name, part);
+    snprintf(path, 4096, "%s/%s", folder, name);
+}
+
+/* Behind a part whose head is torn there may be others, of starts that failed. */
+static uint32_t last_part(const char *folder, uint32_t part)
+{
+    char        path[4096];
+    struct stat info;
+    path_of(path, folder, part + 1);
+    for (; at_disk->stat(path, &info) == 0; path_of(path, folder, part + 1)) part++;
+    return part;
+}
+
 at_err at_rewind_logs(const char *folder, uint64_t step, bool *thinned, at_fail *fail)
 {
     char    path[4096];
@@ -157,12 +178,11 @@ at_err at_rewind_logs(const char *folder, uint64_t step, bool *thinned, at_fail 
     }
     *thinned = s.thinned;
     if (s.found == 0) return AT_OK;
-    for (uint32_t part = s.part; part >= s.found; part--) {
-        char name[AT_EVENTLOG_NAME_SIZE];
-        at_eventlog_name(name, part);
-        snprintf(path, sizeof path, "%s/%s", folder, name);
-        bool failed = part > s.found ? at_disk->unlink(path) : cut_log(path, s.end);
-        if (failed) return at_file_error("cut", path, errno, fail);
+    for (uint32_t part = err ? s.part : last_part(folder, s.part); part >= s.found; part--) {
+        path_of(path, folder, part);
+        int  error = at_folder_guard_check(path);
+        bool failed = !error && (part > s.found ? at_disk->unlink(path) : cut_log(path, s.end));
+        if (error || failed) return at_file_error("cut", path, error ? error : errno, fail);
     }
     return AT_OK;
 }

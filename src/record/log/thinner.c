@@ -40,9 +40,9 @@ struct at_thinner {
     uint64_t sample_kept; /* `kept` when it began */
     size_t   totals_size; /* of its TOTALS */
 
-    at_ns   evaluated_at, usage_at; /* of the last ones that were written */
-    bool    keeps_usage;            /* of this round through all processes */
-    at_node usage_node;             /* the newest one of it */
+    at_ns evaluated_at, measured_at; /* of the last ones that were written */
+    bool  keeps_measured;            /* of this round through all processes and connections */
+    bool  ended;                     /* little follows */
 
     char note[NOTE_SIZE]; /* "": nothing to say */
     bool noted;
@@ -63,7 +63,8 @@ static uint64_t size_of(const char *folder, const char *name)
 static uint64_t size_before(const char *folder)
 {
     static const char *const tables[] = {"master_stats.csv", "collect_stats.csv",
-                                         "worker_stats.csv", "resource_stats.csv"};
+                                         "worker_stats.csv", "resource_stats.csv",
+                                         "link_stats.csv"};
     uint64_t                 sum = 0, part = 1;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) sum += size_of(folder, tables[i]);
     for (uint32_t number = 1; part > 0; number++) {
@@ -103,23 +104,37 @@ static bool is_full(const at_thinner *t)
     return bytes_used(t) >= t->options.limit;
 }
 
-/* Decides once for a round through all processes, which begins with the lowest node. */
-static bool keeps_usage(at_thinner *t, const at_record *record)
+/* Bytes of a round through all processes and connections. */
+static double round_size(const at_thinner *t)
 {
-    if (record->node <= t->usage_node) {
-        double size = USAGE_SIZE * (2.0 + t->options.tally->info->plan->workers_max);
-        t->keeps_usage =
-            !is_full(t) && record->at - t->usage_at >= spacing(t, record->at, size, RARE_SHARE);
-        if (t->keeps_usage) t->usage_at = record->at;
-    }
-    t->usage_node = record->node;
-    return t->keeps_usage;
+    const at_run_info *info = t->options.tally->info;
+    double             workers = info->plan->workers_max;
+    assert(workers >= 1);
+    return USAGE_SIZE * (2 + workers + (info->links ? workers : 0));
 }
 
+/* Usage and connections. They are measured while no step ends, too: a hub may wait for workers for
+ * days. The hub is measured first in every round, and what holds for it holds for the others. Where
+ * nothing is sampled, connections are only recorded when a worker joins or goes. */
+static bool keeps_measured(at_thinner *t, const at_record *record)
+{
+    bool is_first = record->kind == AT_REC_USAGE && record->node == 0;
+    if (t->ended || !t->options.tally->info->usage) return true;
+    if (!is_first) return t->keeps_measured;
+    at_ns wait = spacing(t, record->at, round_size(t), RARE_SHARE);
+    bool  is_due = !is_full(t) && record->at - t->measured_at >= wait;
+    t->keeps_measured = is_due || bytes_used(t) < t->options.limit / 2;
+    if (t->keeps_measured) t->measured_at = record->at;
+    return t->keeps_measured;
+}
+
+/* Before the first gap all of them: what the hub does next may depend on them, and a replay follows
+ * the log up to the gap. */
 static bool keeps_evaluation(at_thinner *t, const at_record *record)
 {
     at_ns wait = spacing(t, record->at, EVALUATION_SIZE, RARE_SHARE);
-    if (!record->final && (is_full(t) || record->at - t->evaluated_at < wait)) return false;
+    bool  rare = is_full(t) || record->at - t->evaluated_at < wait;
+    if (t->marked && rare && !record->final) return false;
     t->evaluated_at = record->at;
     return true;
 }
@@ -160,10 +175,11 @@ static bool keeps_action(const at_thinner *t, const at_action *action)
 
 static bool keeps(at_thinner *t, const at_record *record)
 {
+    bool is_measured = record->kind == AT_REC_USAGE || record->kind == AT_REC_LINK;
+    if (is_measured) return keeps_measured(t, record);
     if (!t->thins || record->kind == AT_REC_TEXT) return true;
     if (record->kind == AT_REC_EVENT) return keeps_event(t, record);
-    if (record->kind == AT_REC_ACTION) return keeps_action(t, record->action);
-    return keeps_usage(t, record);
+    return keeps_action(t, record->action);
 }
 
 /* ---- totals ---------------------------------------------------------------------------------- */
@@ -202,7 +218,7 @@ static void start_thinning(at_thinner *t, at_ns at, uint64_t step)
     assert(!t->thins && !t->noted);
     t->thins = true;
     t->keeps = false;
-    t->evaluated_at = t->usage_at = t->sample_at = at;
+    t->evaluated_at = t->sample_at = at;
     t->sample_kept = t->kept;
     snprintf(t->note, sizeof t->note,
              "tables and event log have %.3g MB: after step %llu only samples of the steps are "
@@ -253,7 +269,7 @@ at_thinner *at_thinner_new(const at_thinner_options *options)
     t->options = *options;
     t->before = size_before(options->folder);
     t->gap = options->gap || t->before >= options->limit / 2;
-    t->usage_node = AT_NODE_EVALUATOR;
+    t->keeps_measured = true;
     return t;
 }
 
@@ -279,7 +295,7 @@ void at_thinner_put(at_thinner *t, const at_record *record, at_thinner_out *out,
     else
         t->skipped++;
     out(self, record, kept);
-    if (is_action(record, AT_ACT_FINISH)) t->thins = false; /* little follows */
+    if (is_action(record, AT_ACT_FINISH)) t->thins = false, t->ended = true;
     if (is_start && t->gap) put_totals(t, here, false, out, self);
     if (is_action(record, AT_ACT_APPLY)) begin_step(t, record, out, self);
 }

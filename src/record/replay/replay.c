@@ -22,9 +22,6 @@
 
 enum { PATH_SIZE = 4096, RESULT_SIZE_MAX = 1 << 26 };
 
-/* A year: longer than any run, and ten times as much does not overflow. */
-static const at_ns time_max = (at_ns)1 << 55;
-
 typedef struct machine {
     at_eventlog *log;
     at_plan      plan, then;
@@ -166,7 +163,7 @@ static const char *refuse(const machine *m, const at_record *record)
     bool            is_start = event->kind == AT_EV_START;
     assert(m->events >= 1);
     if (is_start != (m->events == 1)) return "START must be the first event, and only the first";
-    if (event->now < 0 || record->at > time_max || record->at != event->now - m->started)
+    if (event->now < 0 || record->at > AT_RUN_MAX || record->at != event->now - m->started)
         return "invalid time";
     const char *why = refuse_event(m->hub, event);
     if (!why && record->version != m->hub->version) why = "the hub is at another version";

@@ -1,6 +1,7 @@
 /* On a terminal a block of a few lines is redrawn in place, at most ten times per second; messages
  * are printed above it and stay. Elsewhere (a file, a pipe) a line is printed from time to time. */
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,7 +127,7 @@ static void print_message(console *self, const char *message)
     if (self->options.terminal)
         at_view_wrap(&out, message, usable(self).columns, "\x1b[K\n");
     else
-        at_text_add(&out, "%s\n", message);
+        at_view_wrap(&out, message, INT_MAX, "\n");
     if (has_block) draw_block(self, &out);
     write_out(self, &out);
 }

@@ -6,8 +6,8 @@
  *
  * A run may make thousands of steps per second, so steps and rounds are aggregated: a curve gets
  * one point per 0.1 s, later one per 0.1 % of the elapsed time, each covering everything since the
- * previous point. A record then costs a few additions, and a run of a week has about ten thousand
- * points per curve. docs/guide/tensorboard.md explains the tags.
+ * previous point; of evaluations the newest one. A record then costs a few additions, and a run of
+ * a week has about ten thousand points per curve. docs/guide/tensorboard.md explains the tags.
  */
 #include <assert.h>
 #include <jansson.h>
@@ -33,6 +33,7 @@ typedef struct interval {
 } interval;
 
 static const interval points = {AT_MS(100), 0.001};
+static const interval evaluations = {0, 0.001};
 static const interval histograms_at_evaluations = {AT_MS(100), 0.001};
 static const interval histograms_always = {AT_SEC(1), 0.01};
 
@@ -65,6 +66,15 @@ typedef struct steps {
     double lr;
 } steps;
 
+/* The newest evaluation. */
+typedef struct test {
+    at_tfevents_scalar scalar[AT_METRIC_COUNT];
+    size_t             count;      /* 0: it is written */
+    at_ns              at;         /* of its snapshot */
+    at_ns              written_at; /* when the last one was written, AT_NEVER: none was */
+    uint64_t           step;
+} test;
+
 /* One folder. */
 typedef struct node {
     at_tfevents *file;                  /* NULL: it has none */
@@ -81,6 +91,7 @@ typedef struct board {
     bool              *present; /* for each worker of the run */
     uint32_t           present_count;
     steps              steps;
+    test               test;
     double             samples_used, samples_dropped;
     at_ns              at, applied_at, histograms_at; /* applied_at: of the newest step */
     uint64_t           step;                          /* the newest one */
@@ -211,6 +222,15 @@ static void put_step(board *self, const at_record *record)
     if (is_due(&histograms_always, self->histograms_at, record->at)) write_histograms(self);
 }
 
+static void write_test(board *self)
+{
+    test *t = &self->test;
+    at_tfevents_scalars(hub_of(self)->file, t->at, t->step, t->scalar, t->count);
+    t->count = 0;
+    t->written_at = self->at;
+}
+
+/* A small test set is evaluated hundreds of times per second. */
 static void put_evaluation(board *self, const at_record *record)
 {
     static const char *const tags[AT_METRIC_COUNT] = {
@@ -218,15 +238,15 @@ static void put_evaluation(board *self, const at_record *record)
         AT_METRIC_MAP(X)
 #undef X
     };
-    const at_event    *event = record->event;
-    at_tfevents_scalar scalars[AT_METRIC_COUNT];
-    size_t             count = 0;
-    at_ns              age = event->now - event->as.evaluated.at;
+    const at_event *event = record->event;
+    test           *t = &self->test;
+    t->at = record->at - (event->now - event->as.evaluated.at);
+    t->step = event->as.evaluated.step;
+    t->count = 0;
     for (int i = 0; i < AT_METRIC_COUNT; i++)
         if (!isnan(event->as.evaluated.value[i]))
-            scalars[count++] = (at_tfevents_scalar){tags[i], event->as.evaluated.value[i]};
-    at_tfevents_scalars(hub_of(self)->file, record->at - age, event->as.evaluated.step, scalars,
-                        count);
+            t->scalar[t->count++] = (at_tfevents_scalar){tags[i], event->as.evaluated.value[i]};
+    if (is_due(&evaluations, t->written_at, record->at)) write_test(self);
     if (is_due(&histograms_at_evaluations, self->histograms_at, record->at)) write_histograms(self);
 }
 
@@ -354,6 +374,7 @@ static void put(void *opaque, const at_record *record)
 static void write_rest(board *self)
 {
     write_steps(self);
+    write_test(self);
     for (uint32_t i = 1; i <= self->workers; i++)
         write_rounds(&self->nodes[i], self->at, self->step);
     write_histograms(self);
@@ -515,7 +536,7 @@ at_err at_sink_tensorboard(const at_run_info *info, at_sink *sink, at_fail *fail
     self->workers = info->plan->workers_max < WORKERS_MAX ? info->plan->workers_max : WORKERS_MAX;
     self->nodes = calloc(self->workers + 2, sizeof *self->nodes);
     self->present = calloc(info->plan->workers_max, sizeof *self->present);
-    self->steps.since = self->histograms_at = AT_NEVER;
+    self->steps.since = self->histograms_at = self->test.written_at = AT_NEVER;
     at_err err = self->nodes && self->present ? open_nodes(self, fail)
                                               : at_fail_memory_for(fail, "for TensorBoard");
     if (err) {

@@ -94,6 +94,14 @@ static size_t fit(const char *text, int columns)
     return (size_t)(c - text);
 }
 
+/* Appends a text that may quote files or other machines: the terminal must not obey it. */
+static void add_clean(at_text *out, const char *text, size_t size)
+{
+    size_t begin = out->used;
+    at_text_add(out, "%.*s", (int)size, text);
+    at_text_remove_controls(out->bytes + begin);
+}
+
 void at_view_wrap(at_text *out, const char *text, int columns, const char *ending)
 {
     assert(columns >= 1);
@@ -106,7 +114,8 @@ void at_view_wrap(at_text *out, const char *text, int columns, const char *endin
             while (space > 0 && text[space] != ' ') space--;
             if (space > 0) size = space;
         }
-        at_text_add(out, "%.*s%s", (int)size, text, ending);
+        add_clean(out, text, size);
+        at_text_add(out, "%s", ending);
         text += size;
         if (*text == ' ' || *text == '\n') text++;
     }
@@ -117,10 +126,12 @@ void at_view_title(const at_run_info *info, bool ascii, at_text *out)
     assert(info->plan->workers_max >= 1);
     uint32_t    workers = info->plan->open ? info->plan->workers : info->plan->workers_max;
     const char *dot = ascii ? "-" : "·";
+    size_t      begin = out->used;
     if (info->plan->strategy) at_text_add(out, "%s %s ", info->plan->strategy->name, dot);
     if (info->model) at_text_add(out, "%s %s ", info->model, dot);
     if (info->data) at_text_add(out, "%s %s ", info->data, dot);
     at_text_add(out, "%u worker%s", workers, workers == 1 ? "" : "s");
+    at_text_flatten(out->bytes + begin);
 }
 
 static bool is_gone(const at_view *view, uint32_t index)

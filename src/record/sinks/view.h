@@ -37,14 +37,15 @@ typedef struct at_view {
 /* Writes the block; returns its number of lines. */
 int at_view_draw(const at_view *view, at_text *out);
 
-/* "amb · softmax · fashion-mnist · 10 workers", in ASCII with - for ·. */
+/* "amb · softmax · fashion-mnist · 10 workers", in ASCII with - for ·; one line, whatever the names
+ * contain. */
 void at_view_title(const at_run_info *info, bool ascii, at_text *out);
 
 /* Columns that `size` bytes take on a terminal, not counting escape sequences. */
 int at_view_columns(const char *text, size_t size);
 
 /* Writes a text in lines of at most `columns`, broken at spaces where possible; each line ends with
- * `ending`. */
+ * `ending`. Control characters of the text become question marks. */
 void at_view_wrap(at_text *out, const char *text, int columns, const char *ending);
 
 #endif

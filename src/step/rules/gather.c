@@ -105,12 +105,13 @@ static bool k_grows(const at_plan *plan)
     return plan->arg[AT_GATHER][0].last > plan->arg[AT_GATHER][0].whole;
 }
 
+/* A run that is resumed with fewer workers may have had a larger K. */
 static uint32_t k_now(const at_hub *hub)
 {
     const grow_state *s = hub->gather_state;
+    uint32_t          most = (uint32_t)hub->plan->arg[AT_GATHER][0].last;
     if (!k_grows(hub->plan) || s->k == 0) return k_of(hub->plan);
-    assert(s->k <= (uint32_t)hub->plan->arg[AT_GATHER][0].last);
-    return s->k;
+    return s->k < most ? s->k : most;
 }
 
 static size_t state_first(const at_plan *plan)
@@ -121,7 +122,7 @@ static size_t state_first(const at_plan *plan)
 static bool valid_first(const void *state, const at_plan *plan)
 {
     const grow_state *s = state;
-    bool k = s->k == 0 || (s->k >= k_of(plan) && (int64_t)s->k <= plan->arg[AT_GATHER][0].last);
+    bool              k = s->k == 0 || (s->k >= k_of(plan) && s->k <= AT_PIECES_MAX);
     return k && isfinite(s->loss_first) && isfinite(s->loss);
 }
 

@@ -323,25 +323,13 @@ void at_rule_complete(const at_rule *rule, const at_plan *plan, at_value *value)
 
 /* ---- showing -------------------------------------------------------------------------------- */
 
-/* With as many digits as are needed to read the same number back. */
-static void add_real(at_text *text, double value)
-{
-    char    digits[32];
-    at_text rounded = at_text_in(digits, sizeof digits);
-    at_text_add(&rounded, "%.15g", value);
-    if (at_text_strtod(digits, NULL) == value)
-        at_text_add(text, "%s", digits);
-    else
-        at_text_add(text, "%.17g", value);
-}
-
 static void add_value(const at_rule_arg *arg, const at_value *value, at_text *text)
 {
     switch (arg->type) {
     case AT_ARG_WHOLE: at_text_add(text, "%lld", (long long)value->whole); break;
     case AT_ARG_EITHER:
         if (value->timed)
-            at_text_add(text, "%.15gs", at_seconds(value->whole));
+            at_text_add_duration(text, value->whole, "s");
         else
             at_text_add(text, "%lld", (long long)value->whole);
         break;
@@ -349,12 +337,12 @@ static void add_value(const at_rule_arg *arg, const at_value *value, at_text *te
         at_text_add(text, "%lld", (long long)value->whole);
         if (value->last > value->whole) at_text_add(text, "-%lld", (long long)value->last);
         break;
-    case AT_ARG_REAL: add_real(text, value->real); break;
+    case AT_ARG_REAL: at_text_add_real(text, value->real); break;
     case AT_ARG_TIME:
         if (value->whole == AT_NEVER)
             at_text_add(text, "%s", arg->open);
         else
-            at_text_add(text, "%.15g%s", at_seconds(value->whole), arg->unit ? arg->unit : "");
+            at_text_add_duration(text, value->whole, arg->unit ? arg->unit : "");
         break;
     case AT_ARG_WORD: at_text_add(text, "%s", arg->words[value->whole]); break;
     case AT_ARG_NAME: at_text_add(text, "%s", value->name); break;
@@ -377,6 +365,7 @@ void at_rule_show(const at_rule *rule, const at_value *value, at_text *text)
             gap = true;
             continue;
         }
+        if (strchr(value[i].name, '=')) gap = true; /* otherwise it would be read as NAME=VALUE */
         at_text_add(text, "%s", first ? ":" : ",");
         if (gap) at_text_add(text, "%s=", arg->name);
         add_value(arg, &value[i], text);

@@ -138,13 +138,13 @@ typedef struct at_outer_rule {
 
 /* Input of a size rule: the run so far, and the step that was just closed. */
 typedef struct at_progress {
-    uint64_t                steps;        /* closed; 0 at the start, when nothing else is known */
-    uint64_t                samples_used; /* in all of them */
-    at_ns                   elapsed;      /* since the first order */
-    uint64_t                samples;      /* of the step just closed */
-    uint32_t                pieces;       /* its gradients */
-    double                  loss_sum;     /* over its samples */
-    double                  inverse_mean; /* mean over its pieces of 1 / samples */
+    uint64_t                steps;                   /* closed; 0 before the rule's first one */
+    uint64_t                samples_used;            /* in all of them */
+    at_ns                   elapsed;                 /* since the first order */
+    uint64_t                samples;                 /* of the step just closed */
+    uint32_t                pieces;                  /* its gradients */
+    double                  loss_sum;                /* over its samples */
+    double                  inverse_mean;            /* mean over its pieces of 1 / samples */
     double                  norm2_step, norm2_piece; /* see AT_EV_APPLIED */
     const struct at_member *member;                  /* plan->workers_max of them */
 } at_progress;
@@ -204,7 +204,9 @@ bool     at_gather_quorum_valid(const void *state, const struct at_plan *plan);
 
 /* ---- size.c, for the hub -------------------------------------------------------------------- */
 
-/* Input for decide(). `applied` is the event that ended the step, NULL at the start. */
+/* Input for decide(): before the first step of the rule, which follows a switch or begins the run,
+ * and after each step, which `applied` ended. */
+at_progress at_size_begin(const struct at_hub *hub, at_ns now);
 at_progress at_size_progress(const struct at_hub *hub, const at_event *applied);
 
 /* Bytes of the size rule's private state. */

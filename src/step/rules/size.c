@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "step/hub.h"
+#include "step/limits.h"
 
 uint32_t at_size_clamp(const at_plan *plan, double samples)
 {
@@ -124,10 +125,17 @@ uint64_t at_size_epochs(const at_plan *plan, uint64_t samples_used)
     return plan->samples_epoch > 0 ? samples_used / plan->samples_epoch : 0;
 }
 
+at_progress at_size_begin(const at_hub *hub, at_ns now)
+{
+    assert(hub->pieces == 0);
+    return (at_progress){.member = hub->member,
+                         .samples_used = hub->samples_used,
+                         .elapsed = at_hub_elapsed(hub, now)};
+}
+
 at_progress at_size_progress(const at_hub *hub, const at_event *applied)
 {
     at_progress progress = {.member = hub->member};
-    if (!applied) return progress;
     assert(applied->kind == AT_EV_APPLIED);
     assert(hub->pieces > 0);
     assert(hub->samples_open >= hub->pieces);
@@ -172,6 +180,7 @@ bool at_size_epoch_add(at_size_epoch *epoch, const at_plan *plan, const at_progr
                        at_size_epoch_mean *mean)
 {
     double loss_sum = epoch->loss_sum + progress->loss_sum;
+    if (progress->steps == 0) epoch->began = progress->elapsed;
     if (isfinite(loss_sum)) { /* --nonfinite ignore: such a step says nothing */
         epoch->loss_sum = loss_sum;
         epoch->samples += (double)progress->samples;
@@ -460,6 +469,9 @@ static void probe_decide(void *state, const at_plan *plan, at_share *shares,
 {
     probe_state *s = state;
     uint64_t     epochs = at_size_epochs(plan, progress->samples_used);
+    if (progress->steps == 0)
+        *s = (probe_state){
+            .epochs = epochs, .began = progress->elapsed, .used = progress->samples_used};
     if (epochs > s->epochs && probe_batch(plan, s->probed) > 0) probe_end(s, plan, progress);
     s->epochs = epochs;
     uint32_t next = probe_batch(plan, s->probed);

@@ -254,6 +254,7 @@ void at_size_speed_decide(void *state, const at_plan *plan, at_share *shares,
     assert(progress->member);
     speed_state *s = state;
     if (progress->steps == 0) {
+        s->epochs = at_size_epochs(plan, progress->samples_used);
         at_size_set_all(plan, shares, plan->batch);
         for (uint32_t i = 0; i < plan->workers; i++) s->worker[i].present = true;
         return;

@@ -540,6 +540,25 @@ static void long_messages_break_at_spaces(void **state)
     assert_int_equal(at_view_columns(colored, 3), 0);
 }
 
+/* Names come from files and other machines. */
+static void names_and_messages_cannot_control_the_terminal(void **state)
+{
+    (void)state;
+    for (int is_terminal = 0; is_terminal < 2; is_terminal++) {
+        script run;
+        begin(&run, 1, (at_console_options){.terminal = is_terminal});
+        run.info.data = "a\x1b]0;b\x07\nc";
+        start(&run);
+        at_recorder_put(&run.recorder,
+                        &(at_record){.kind = AT_REC_TEXT, .text = "d\x1b[2J\xc2\x9b"});
+        end(&run);
+        assert_non_null(strstr(written, "a?]0;b??c"));
+        assert_non_null(strstr(written, "d?[2J??"));
+        assert_null(strstr(written, "\x1b[2J"));
+        free(written);
+    }
+}
+
 static void the_terminal_is_detected(void **state)
 {
     (void)state;
@@ -626,6 +645,7 @@ int main(void)
         cmocka_unit_test(the_block_is_redrawn_at_most_ten_times_per_second),
         cmocka_unit_test(a_separate_clock_paces_a_simulation),
         cmocka_unit_test(long_messages_break_at_spaces),
+        cmocka_unit_test(names_and_messages_cannot_control_the_terminal),
         cmocka_unit_test(the_terminal_is_detected),
         cmocka_unit_test(the_locale_selects_utf8_or_ascii),
     };

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "record/sinks/sinks.h"
 #include "script.h"
 
 static const char *path_of(const script *run, const char *name)
@@ -71,11 +72,43 @@ static void a_table_may_be_larger_than_memory(void **state)
 }
 #endif
 
+/* Two starts failed after the checkpoint; of the first one's log not even the head is whole. */
+static void parts_behind_a_torn_one_are_removed(void **state)
+{
+    (void)state;
+    script         run;
+    at_sink        sink;
+    at_fail        fail;
+    struct stat    about;
+    unsigned char *bytes;
+    size_t         size;
+    bool           thinned;
+    script_begin(&run, 1);
+    run.plan.outer = at_outer_rules;
+    assert_int_equal(at_sink_eventlog(&run.info, &sink, &fail), AT_OK);
+    at_recorder_add(&run.recorder, sink);
+    script_start(&run);
+    script_action(&run, (at_action){.kind = AT_ACT_SAVE}, (at_record){0});
+    script_close(&run);
+    assert_int_equal(at_file_read(path_of(&run, "events.bin"), 1 << 20, &bytes, &size, &fail),
+                     AT_OK);
+    assert_int_equal(at_file_write(path_of(&run, "events-2.bin"), "", 0, &fail), AT_OK);
+    assert_int_equal(at_file_write(path_of(&run, "events-3.bin"), bytes, size, &fail), AT_OK);
+    assert_int_equal(at_rewind_logs(run.folder, 0, &thinned, &fail), AT_OK);
+    assert_int_equal(stat(path_of(&run, "events.bin"), &about), 0);
+    assert_int_equal(about.st_size, (off_t)size);
+    assert_int_not_equal(stat(path_of(&run, "events-2.bin"), &about), 0);
+    assert_int_not_equal(stat(path_of(&run, "events-3.bin"), &about), 0);
+    free(bytes);
+    script_end(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_after_the_checkpoint_are_removed),
         cmocka_unit_test(resource_samples_are_cut_by_their_time),
+        cmocka_unit_test(parts_behind_a_torn_one_are_removed),
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
         cmocka_unit_test(a_table_may_be_larger_than_memory),
 #endif

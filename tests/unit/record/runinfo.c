@@ -1,6 +1,7 @@
 #include "record/runinfo.h"
 
 #include "script.h"
+#include "step/switch.h"
 
 static at_plan scaled(const char *strategy, const char *size, const char *lr_scale)
 {
@@ -73,6 +74,36 @@ static void settings_of_size_rules_are_read_back_from_the_header(void **state)
     }
 }
 
+static void check_read_back(const at_plan_options *options, const char *switch_to)
+{
+    at_plan           plan, then, again, next;
+    const at_run_info info = {.plan = &plan};
+    at_fail           fail = {0};
+    if (at_plan_resolve(options, &plan, &fail)) fail_msg("%s", fail.text);
+    if (at_switch_resolve(options, switch_to, &plan, &then, &fail)) fail_msg("%s", fail.text);
+    char *text = at_run_info_text(&info);
+    if (at_run_info_plan(text, &again, &next, &fail)) fail_msg("%s: %s", text, fail.text);
+    assert_int_equal(again.time_limit, plan.time_limit);
+    assert_true(again.switch_value == plan.switch_value);
+    for (int i = 0; i < AT_RULE_ARGS_MAX; i++) {
+        assert_int_equal(again.arg[AT_MIX][i].whole, plan.arg[AT_MIX][i].whole);
+        assert_string_equal(again.arg[AT_MIX][i].name, plan.arg[AT_MIX][i].name);
+    }
+    free(text);
+}
+
+static void names_numbers_and_times_are_read_back_exactly(void **state)
+{
+    (void)state;
+    at_plan_options o = {.strategy = "fmb-gossip", .workers = 4, .batch = 64};
+    o.mix = "gossip:graph=file:set=3/edges.txt,rounds=3,matrix=laplacian";
+    check_read_back(&o, "fmb-gossip@loss=0.12345678901234567");
+    o.mix = "gossip:rounds=2000000.000000001s";
+    check_read_back(&o, "fmb-gossip@step=2");
+    o = (at_plan_options){.strategy = "amb:1234567.123456789s", .workers = 4, .batch = 64};
+    check_read_back(&o, "fmb@time=90.000000001s");
+}
+
 /* Replaces one rule in the header by another text. */
 static void assert_rule_refused(const char *family, const char *now, const char *then)
 {
@@ -131,6 +162,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_scale_of_the_learning_rate_is_read_back_from_the_header),
         cmocka_unit_test(settings_of_size_rules_are_read_back_from_the_header),
+        cmocka_unit_test(names_numbers_and_times_are_read_back_exactly),
         cmocka_unit_test(invalid_rules_are_refused),
         cmocka_unit_test(an_invalid_plan_is_refused),
     };

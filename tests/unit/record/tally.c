@@ -352,6 +352,26 @@ static at_err resume_with(const char *key, json_t *value)
     return err;
 }
 
+/* A run that was resumed and stopped before its first order, and resumed again. */
+static void totals_of_a_run_that_has_not_trained_since_are_valid(void **state)
+{
+    (void)state;
+    script    run;
+    at_tally *tally = begin(&run, 2);
+    json_t   *totals = at_tally_json(tally, AT_MS(17));
+    json_object_set_new(totals, "skipped", json_integer(0));
+    char *text = json_dumps(totals, JSON_COMPACT);
+    assert_int_equal(json_integer_value(json_object_get(totals, "before_end")), 0);
+    assert_true(at_tally_totals_valid(text, 2, AT_MS(17)));
+    json_object_set_new(totals, "before_end", json_integer(AT_MS(18)));
+    free(text);
+    text = json_dumps(totals, JSON_COMPACT);
+    assert_false(at_tally_totals_valid(text, 2, AT_MS(17)));
+    free(text);
+    json_decref(totals);
+    end(&run, tally);
+}
+
 static void totals_that_cannot_be_continued_are_refused(void **state)
 {
     (void)state;
@@ -404,6 +424,7 @@ static void a_resumed_run_may_be_stopped_again_before_it_trains(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(totals_of_a_run_that_has_not_trained_since_are_valid),
         cmocka_unit_test(totals_that_cannot_be_continued_are_refused),
         cmocka_unit_test(a_resumed_run_may_be_stopped_again_before_it_trains),
         cmocka_unit_test(an_empty_run_has_no_values),

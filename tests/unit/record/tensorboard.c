@@ -315,6 +315,30 @@ static void points_become_rarer_in_a_long_run(void **state)
     clean(&run);
 }
 
+/* As many as a thousandth of the elapsed time allows, and the last one. */
+static void evaluations_become_rarer_in_a_long_run(void **state)
+{
+    enum { EVALUATIONS = 100000 };
+    (void)state;
+    script run;
+    begin(&run, 1);
+    for (uint32_t i = 1; i <= EVALUATIONS; i++) {
+        run.at = i * AT_MS(5);
+        script_evaluated(&run, i, AT_MS(1), 0.5, i);
+    }
+    script_close(&run);
+    reading *hub = read_node(&run, "hub");
+    size_t   count = count_points(hub, "test/loss");
+    assert_in_range(count, 4000, 6000); /* 1000 (1 + ln 100) */
+    for (size_t i = 0; i < 1000; i++) assert_int_equal(find(hub, "test/loss", i)->step, i + 1);
+    const Tb__Event *last = find(hub, "test/loss", count - 1);
+    assert_int_equal(last->step, EVALUATIONS);
+    assert_near(last->wall_time, 1.8e9 + EVALUATIONS * 0.005 - 0.001, 1e-5);
+    assert_near(scalar(hub, "test/loss", count - 1), EVALUATIONS, 0);
+    free_reading(hub);
+    clean(&run);
+}
+
 static void histograms_count_every_round_once(void **state)
 {
     (void)state;
@@ -495,6 +519,7 @@ int main(void)
         cmocka_unit_test(a_step_is_written_with_its_scalars),
         cmocka_unit_test(many_steps_are_aggregated_into_few_points),
         cmocka_unit_test(points_become_rarer_in_a_long_run),
+        cmocka_unit_test(evaluations_become_rarer_in_a_long_run),
         cmocka_unit_test(histograms_count_every_round_once),
         cmocka_unit_test(only_the_first_64_workers_have_folders),
         cmocka_unit_test(a_resumed_run_has_a_new_file_that_marks_its_first_step),

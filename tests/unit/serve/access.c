@@ -1,12 +1,14 @@
 #include "serve/access.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -242,6 +244,27 @@ static void a_token_file_is_created_once_with_private_permissions(void **state)
     rmdir(folder);
 }
 
+static void half_a_token_is_not_left_behind(void **state)
+{
+    (void)state;
+    char          folder[] = "/tmp/anytime-token-XXXXXX", path[64], token[AT_TOKEN_SIZE];
+    at_fail       fail;
+    struct rlimit before;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/token", folder);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    struct rlimit few = {.rlim_cur = 20, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+    at_err err = at_token_file(path, token, &fail);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(err, AT_ERR_IO);
+    assert_int_equal(at_token_file(path, token, &fail), AT_OK);
+    assert_int_equal(strlen(token), 32);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +280,7 @@ int main(void)
         cmocka_unit_test(invalid_addresses_are_rejected),
         cmocka_unit_test(tokens_are_long_and_unique),
         cmocka_unit_test(a_token_file_is_created_once_with_private_permissions),
+        cmocka_unit_test(half_a_token_is_not_left_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

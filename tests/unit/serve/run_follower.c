@@ -119,6 +119,38 @@ static void a_log_is_followed_to_its_end_and_across_a_resume(void **state)
     script_end(&run);
 }
 
+/* A resumed run that died before its first checkpoint: its log is of no use to the next one. */
+static void a_log_that_a_resumed_run_removes_is_forgotten(void **state)
+{
+    (void)state;
+    script run;
+    begin(&run, 2);
+    open_part(&run);
+    for (int i = 0; i < 5; i++) one_step(&run);
+    script_close(&run);
+    at_run_follower *follower = at_run_follower_new(run.folder);
+    open_part(&run);
+    one_step(&run);
+    script_close(&run);
+    uint64_t steps = steps_of(follower);
+    assert_int_equal(steps, 6);
+    assert_int_equal(unlink(path_in(&run, "events-2.bin")), 0);
+    run.version = 5;
+    open_part(&run);
+    for (int i = 0; i < 3; i++) one_step(&run);
+    script_finish(&run, AT_END_STEPS);
+    script_close(&run);
+    steps = steps_of(follower);
+    assert_int_equal(steps, 8);
+    assert_int_equal(at_run_follower_state_of(follower), AT_RUN_FOLLOWER_ENDED);
+    assert_int_equal(unlink(path_in(&run, "events.bin")), 0);
+    assert_int_equal(unlink(path_in(&run, "events-2.bin")), 0);
+    steps = steps_of(follower); /* the folder is being removed */
+    assert_int_equal(steps, 8);
+    at_run_follower_free(follower);
+    script_end(&run);
+}
+
 static void a_truncated_header_is_read_when_it_is_complete(void **state)
 {
     (void)state;
@@ -248,6 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_missing_folder_is_waited_for),
         cmocka_unit_test(a_log_is_followed_to_its_end_and_across_a_resume),
+        cmocka_unit_test(a_log_that_a_resumed_run_removes_is_forgotten),
         cmocka_unit_test(a_truncated_header_is_read_when_it_is_complete),
         cmocka_unit_test(damage_is_reported_and_earlier_data_are_kept),
         cmocka_unit_test(a_run_without_a_log_shows_its_result),

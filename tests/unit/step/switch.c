@@ -190,6 +190,29 @@ static void what_cannot_be_switched_is_refused_with_the_reason(void **state)
                    "--switch: hogwild has its parameters elsewhere (shared) than fmb (central)");
 }
 
+static void local_steps_before_and_after_a_switch_must_be_the_same(void **state)
+{
+    (void)state;
+    at_plan_options o = {.strategy = "local-sgd:4,32", .workers = 4, .outer = "nesterov"};
+    at_plan         plan, then;
+    assert_int_equal(at_plan_resolve(&o, &plan, NULL), AT_OK);
+    assert_int_equal(at_switch_resolve(&o, "diloco:4,32@step=2", &plan, &then, NULL), AT_OK);
+    assert_int_equal(at_switch_resolve(&o, "anytime-sgd:1s,batch=32@step=2", &plan, &then, NULL),
+                     AT_OK);
+    o.outer = NULL;
+    o.micro_batch = 16;
+    assert_int_equal(at_plan_resolve(&o, &plan, NULL), AT_OK);
+    at_fail fail = {0};
+    assert_int_equal(at_switch_resolve(&o, "diloco:4,32@step=2", &plan, &then, &fail),
+                     AT_ERR_USAGE);
+    assert_string_equal(fail.text, "--switch: diloco combines local steps differently "
+                                   "(nesterov:0.7,0.9) than local-sgd (average:equal)");
+    assert_int_equal(at_switch_resolve(&o, "local-sgd:2,64@step=2", &plan, &then, &fail),
+                     AT_ERR_USAGE);
+    assert_string_equal(fail.text, "--switch: a local step has 32 samples under local-sgd, and 64 "
+                                   "under local-sgd");
+}
+
 static void rules_given_for_the_first_strategy_are_not_those_of_the_second(void **state)
 {
     (void)state;
@@ -221,6 +244,7 @@ int main(void)
         cmocka_unit_test(the_loss_of_a_step_can_be_the_condition),
         cmocka_unit_test(epochs_are_counted_in_used_samples),
         cmocka_unit_test(what_cannot_be_switched_is_refused_with_the_reason),
+        cmocka_unit_test(local_steps_before_and_after_a_switch_must_be_the_same),
         cmocka_unit_test(rules_given_for_the_first_strategy_are_not_those_of_the_second),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
