@@ -157,7 +157,7 @@ static int connected(int listener, const at_net_address *address, bool serves, b
         while ((fd = at_net_accept(listener, &peer)) < 0)
             at_clock_sleep_until(at_clock_now() + AT_MS(1));
     else
-        need(!at_net_connect(address, at_clock_now() + AT_SEC(10), &fd, &loopback, &fail),
+        need(!at_net_connect(address, at_clock_now() + AT_SEC(10), NULL, &fd, &loopback, &fail),
              "connect");
     if (blocks) {
         int flags = fcntl(fd, F_GETFL);

@@ -221,6 +221,7 @@ at_err at_link_post(at_link *l, uint32_t kind, const void *bytes, size_t size, c
         l->first = new;
     l->last = new;
     l->queued += new->size;
+    l->posted += new->size + vector_size;
     return AT_OK;
 }
 

@@ -69,7 +69,8 @@ typedef struct at_link {
     /* Sending. */
     struct at_link_item *first, *last;
     size_t               queued; /* bytes that the queue owns */
-    uint64_t             sent;   /* bytes, of all messages */
+    uint64_t             posted; /* bytes, of all messages, as the next one */
+    uint64_t             sent;
 } at_link;
 
 /* Our end of a connection that was made: encrypted if `encrypts`. Takes the socket over, also after

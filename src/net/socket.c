@@ -109,12 +109,16 @@ int at_net_accept(int listener, struct sockaddr_storage *peer)
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
+static const at_ns LOOK_EVERY = AT_MS(200); /* whether to stop */
+
 /* 0, or the error of a connection that was begun. */
-static int await_connection(int fd, at_ns until)
+static int await_connection(int fd, at_ns until, bool (*stops)(void))
 {
     for (;;) {
         at_ns left = until - at_clock_now();
         if (left <= 0) return ETIMEDOUT;
+        if (stops && stops()) return ECANCELED;
+        if (stops && left > LOOK_EVERY) left = LOOK_EVERY;
         struct pollfd   poll_fd = {.fd = fd, .events = POLLOUT};
         struct timespec limit = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
         int             ready = ppoll(&poll_fd, 1, &limit, NULL), error = 0;
@@ -135,12 +139,12 @@ static bool is_with_itself(int fd, const struct addrinfo *peer)
     return size == peer->ai_addrlen && memcmp(&here, peer->ai_addr, size) == 0;
 }
 
-static int connect_to(const struct addrinfo *where, at_ns until, int *fd)
+static int connect_to(const struct addrinfo *where, at_ns until, bool (*stops)(void), int *fd)
 {
     *fd = open_socket(where);
     if (*fd < 0) return errno;
     int error = connect(*fd, where->ai_addr, where->ai_addrlen) == 0 ? 0 : errno;
-    if (error == EINPROGRESS) error = await_connection(*fd, until);
+    if (error == EINPROGRESS) error = await_connection(*fd, until, stops);
     if (!error && is_with_itself(*fd, where)) error = ECONNREFUSED;
     if (error) {
         close(*fd);
@@ -149,8 +153,8 @@ static int connect_to(const struct addrinfo *where, at_ns until, int *fd)
     return error;
 }
 
-at_err at_net_connect(const at_net_address *address, at_ns until, int *fd, bool *loopback,
-                      at_fail *fail)
+at_err at_net_connect(const at_net_address *address, at_ns until, bool (*stops)(void), int *fd,
+                      bool *loopback, at_fail *fail)
 {
     struct addrinfo        *found;
     struct sockaddr_storage peer = {0};
@@ -160,7 +164,7 @@ at_err at_net_connect(const at_net_address *address, at_ns until, int *fd, bool 
         return at_fail_set(fail, AT_ERR_MISSING, "check the name of the hub's machine",
                            "no hub at %s: %s", address->host, gai_strerror(unknown));
     for (struct addrinfo *a = found; a && *fd < 0; a = a->ai_next) {
-        error = connect_to(a, until, fd);
+        error = connect_to(a, until, stops, fd);
         if (*fd >= 0) memcpy(&peer, a->ai_addr, a->ai_addrlen);
     }
     freeaddrinfo(found);

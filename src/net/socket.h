@@ -16,9 +16,10 @@ at_err at_net_listen(const at_net_address *address, at_ns until, int *fd,
                      char shown[AT_NET_TEXT_SIZE], at_fail *fail);
 
 /* Connects, until the time `until` at the latest; looking up a name may take as long as the
- * system's resolver allows. AT_ERR_MISSING: nobody listens there, or the name is unknown now. */
-at_err at_net_connect(const at_net_address *address, at_ns until, int *fd, bool *loopback,
-                      at_fail *fail);
+ * system's resolver allows. `stops` is asked several times per second whether to give up; NULL:
+ * never. AT_ERR_MISSING: nobody listens there, or the name is unknown now. */
+at_err at_net_connect(const at_net_address *address, at_ns until, bool (*stops)(void), int *fd,
+                      bool *loopback, at_fail *fail);
 
 /* The next connection that has arrived; -1: there is none. */
 int at_net_accept(int listener, struct sockaddr_storage *peer);

@@ -197,18 +197,13 @@ static at_err read_edge(edges *list, const char *path, unsigned line, char *text
 
 static at_err from_file(edges *list, const char *path, uint64_t seed, at_fail *fail)
 {
-    unsigned char *bytes = NULL;
-    size_t         size = 0;
-    at_err         err = AT_OK;
+    char  *text;
+    at_err err = AT_OK;
     (void)seed;
     if (!path || !*path)
         return at_fail_set(fail, AT_ERR_USAGE, "for example file:edges.txt",
                            "`file` needs the path of a list of edges");
-    AT_TRY(at_file_read(path, (size_t)AT_GRAPH_EDGES_MAX * 16, &bytes, &size, fail));
-    char *text = calloc(1, size + 1);
-    if (text) memcpy(text, bytes, size);
-    free(bytes);
-    if (!text) return at_fail_memory_for(fail, "to read %s", path);
+    AT_TRY(at_file_read_text(path, (size_t)AT_GRAPH_EDGES_MAX * 16, &text, fail));
     unsigned line = 1;
     for (char *at = text; at && !err; line++) {
         char *end = strchr(at, '\n');

@@ -150,13 +150,16 @@ static at_traffic *copy_exchanged(const at_host *host)
 /* ---- time ------------------------------------------------------------------------------------ */
 
 /* A stop is noticed before anything else is done with the clock, because the handler of SIGCONT
- * runs first. When it began is unknown: what passed since we last looked is discounted. */
+ * runs first. When it began is unknown: what passed since we last looked is discounted. It may have
+ * begun after the clock was read, which is read again for that. */
 at_ns at_host_now(at_host *host)
 {
     at_ns now = at_clock_now();
+    bool  continued = at_signals_continued();
     assert(!host->ops.virtual_time);
+    if (continued) now = at_clock_now();
     assert(now >= host->seen);
-    if (at_signals_continued() && host->seen > 0) host->stopped += now - host->seen;
+    if (continued && host->seen > 0) host->stopped += now - host->seen;
     host->seen = now;
     return now - host->stopped;
 }
@@ -363,10 +366,18 @@ static void save_now(at_host *host, const at_action *action)
         host->last_state = at_saver_state(host->saver, snapshot);
 }
 
-static void save(at_host *host, const at_action *action)
+static void say_unsaved(at_host *host, at_ns now)
+{
+    const char *trouble = host->saver ? at_saver_trouble(host->saver) : NULL;
+    if (trouble) at_host_say(host, now, trouble);
+}
+
+/* In virtual time nothing else may be due for long: each save says how the one before has ended. */
+static void save(at_host *host, const at_action *action, at_ns now)
 {
     at_ns began = host->ops.virtual_time ? 0 : at_clock_now();
     save_now(host, action);
+    say_unsaved(host, now);
     excuse(host, began);
 }
 
@@ -405,7 +416,7 @@ static double perform(at_host *host, const at_action *action, at_ns now)
         }
         break;
     case AT_ACT_FINISH: host->finished = true; break;
-    case AT_ACT_SAVE: save(host, action); break;
+    case AT_ACT_SAVE: save(host, action, now); break;
     case AT_ACT_DROP:
     case AT_ACT_NOTICE: break; /* only recorded */
     }
@@ -535,8 +546,7 @@ static void poll_saver(at_host *host, at_ns now)
 {
     assert(host->hub);
     if (at_signals_save()) host->timer[AT_TIMER_SAVE] = now;
-    const char *trouble = host->saver ? at_saver_trouble(host->saver) : NULL;
-    if (trouble) at_host_say(host, now, trouble);
+    say_unsaved(host, now);
 }
 
 void at_host_poll(at_host *host, at_ns now)

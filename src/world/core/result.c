@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/file.h"
+#include "base/json_text.h"
 #include "model_io/checkpoint.h"
 #include "step/switch.h"
 
@@ -245,6 +246,7 @@ static double mean_of(double sum, uint64_t count)
     return count > 0 ? sum / (double)count : 0;
 }
 
+/* Supervisors repeat a command after each crash, and a checkpoint has 1 MB for its state. */
 json_t *at_result_earlier_commands(const at_run_options *options)
 {
     if (!options->resume) return NULL;
@@ -252,7 +254,9 @@ json_t *at_result_earlier_commands(const at_run_options *options)
     json_t       *all = json_copy(json_object_get(state, "earlier_commands"));
     json_t       *last = json_object_get(state, "command");
     if (!all) all = json_array();
-    if (json_is_string(last)) json_array_append(all, last);
+    size_t count = json_array_size(all);
+    bool   again = count > 0 && json_equal(json_array_get(all, count - 1), last);
+    if (json_is_string(last) && !again) json_array_append(all, last);
     return all;
 }
 
@@ -267,15 +271,15 @@ static void add_identity(json_t *root, const at_result_facts *f)
     json_object_set_new(root, "strategy", json_string(f->plan->strategy->name));
     json_object_set_new(root, "rules", rules(f->plan));
     if (f->plan->then) json_object_set_new(root, "switch", switched(f));
-    json_object_set_new(root, "command", json_string(o->command ? o->command : ""));
+    json_object_set_new(root, "command", at_text_to_json_shown(o->command ? o->command : ""));
     if (o->resume) json_object_set_new(root, "earlier_commands", at_result_earlier_commands(o));
     json_object_set_new(root, "options", o->options ? json_incref(o->options) : json_object());
     json_object_set_new(
         root, "machine",
         json_pack("{s:i, s:b}", "cores", (int)f->cores, "oversubscribed", (int)f->oversubscribed));
-    json_object_set_new(root, "model", json_string(f->info->model));
+    json_object_set_new(root, "model", at_text_to_json_shown(f->info->model));
     json_object_set_new(root, "parameters", whole(f->info->parameters));
-    json_object_set_new(root, "data", json_string(f->info->data));
+    json_object_set_new(root, "data", at_text_to_json_shown(f->info->data));
     json_object_set_new(root, "workers",
                         json_integer(o->world->has_hub ? (int)f->plan->workers : 0));
     json_object_set_new(root, "seed", whole(o->seed));

@@ -23,7 +23,8 @@ typedef struct at_result_facts {
 /* Metrics by name: loss and accuracy (null if unknown), and those that the task has. */
 json_t *at_result_metrics(const double value[AT_METRIC_COUNT]);
 
-/* The commands of a resumed run before this one, the first one first; NULL: it was not resumed. */
+/* The commands of a resumed run before this one, the first one first; one that was repeated counts
+ * once. NULL: it was not resumed. */
 json_t *at_result_earlier_commands(const at_run_options *options);
 
 /* Builds the document; NULL: out of memory. */

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/folder_guard.h"
+#include "base/json_text.h"
 #include "base/machine.h"
 #include "base/text.h"
 #include "learn/net/net.h"
@@ -430,7 +432,7 @@ static void describe_run(void *self, json_t *state, at_ns at)
     const run *r = self;
     json_object_set_new(state, "anytime", json_string(ANYTIME_VERSION));
     json_object_set_new(state, "world", json_string(r->info.world));
-    json_object_set_new(state, "command", json_string(r->info.command));
+    json_object_set_new(state, "command", at_text_to_json_shown(r->info.command));
     if (r->options->resume)
         json_object_set_new(state, "earlier_commands", at_result_earlier_commands(r->options));
     json_object_set(state, "options", r->options->options);
@@ -471,6 +473,8 @@ static at_err rewind_records(run *r, at_fail *fail)
     if (!o->resume) return AT_OK;
     assert(o->folder);
     r->info.resume = o->resume->snapshot;
+    at_folder_guard_set(o->folder);
+    at_atomic_file_remove_drafts(o->folder); /* a table as large as the limit, or a model */
     AT_TRY(at_rewind_tables(o->folder, o->resume->snapshot->version, o->resume->snapshot->clock,
                             fail));
     return at_rewind_logs(o->folder, o->resume->snapshot->version, &r->thinned, fail);
@@ -567,6 +571,8 @@ static at_err run_world(run *r, at_fail *fail)
     bool hints = r->tally && !r->options->skips_hints;
     if (hints) at_hints_before(r->options, &r->plan, take_note, r);
     AT_TRY(r->options->world->run(context, &r->outcome, fail));
+    const char *unsaved = r->saver ? at_saver_trouble(r->saver) : NULL;
+    if (unsaved) say(r, unsaved); /* the last checkpoint: nobody has polled since */
     if (hints) at_hints_after(&r->plan, r->tally, take_note, r);
     return AT_OK;
 }

@@ -109,8 +109,8 @@ static void process_signals(at_mpi_hub *h, at_ns now)
     at_host_event(&h->host, &(at_event){.kind = AT_EV_STOP, .now = now}, NULL);
 }
 
-/* While this process was stopped, or busy for long, it could not hear reports that came in time:
- * what it waits for may take that much longer. */
+/* While this process was busy for long, or stopped without a signal, it could not hear reports that
+ * came in time: what it waits for may take that much longer. */
 static void discount_gap(at_mpi_hub *h, at_ns now)
 {
     const at_timer timers[] = {AT_TIMER_LEASE, AT_TIMER_JOIN};
@@ -128,13 +128,13 @@ static void loop_once(at_mpi_hub *h)
     bool received = at_mpi_hub_receive(h);
     assert(!h->host.finished);
     at_mpi_hub_process(h);
-    at_ns now = at_clock_now();
+    at_ns now = at_host_now(&h->host);
     discount_gap(h, now);
     process_signals(h, now);
     if (!h->host.finished) at_host_poll(&h->host, now);
     at_param_sender_flush(&h->sender);
     at_mpi_gossip_hub_tell(h);
-    at_mpi_hub_watch(h, now);
+    at_mpi_hub_watch(h, at_clock_now());
     if (at_mpi_calls_check(h->calls, &h->refusal) ||
         (h->gossip.calls && at_mpi_calls_check(h->gossip.calls, &h->refusal))) {
         h->lossy = true; /* MPI cannot be relied upon to shut down */
@@ -145,7 +145,8 @@ static void loop_once(at_mpi_hub *h)
         return;
     }
     at_ns timer = at_host_due(&h->host), arrival = at_mpi_hub_next_arrival(h);
-    at_backoff_nap(&h->backoff, timer < arrival ? timer : arrival);
+    at_ns due = timer < arrival ? timer : arrival;
+    at_backoff_nap(&h->backoff, due == AT_NEVER ? AT_NEVER : due + h->host.stopped);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -279,7 +280,7 @@ static at_err hand_over(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
 static void begin(at_mpi_hub *h, const at_launcher *launcher)
 {
     char     text[320];
-    at_event start = {.kind = AT_EV_START, .now = at_clock_now()};
+    at_event start = {.kind = AT_EV_START, .now = at_host_now(&h->host)};
     assert(launcher->rank == 0);
     at_host_event(&h->host, &start, NULL);
     snprintf(text, sizeof text, "%u ranks of %s: %s", launcher->size, launcher->name,

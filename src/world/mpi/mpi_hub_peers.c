@@ -330,7 +330,7 @@ bool at_mpi_hub_welcome(at_mpi_hub *h, at_node worker)
 static void join(at_mpi_hub *h, at_node worker)
 {
     at_mpi_peer *peer = peer_of(h, worker);
-    at_event     event = {.kind = AT_EV_JOINED, .worker = worker, .now = at_clock_now()};
+    at_event     event = {.kind = AT_EV_JOINED, .worker = worker, .now = at_host_now(&h->host)};
     event.as.joined.incarnation = h->host.hub->member[worker - 1].incarnation + 1;
     assert(peer->state == AT_MPI_LOADING);
     peer->state = AT_MPI_WORKING;
@@ -352,9 +352,9 @@ static bool has_arrived(at_mpi_hub *h, at_node worker)
     assert(sigma >= 0);
     if (sigma == 0 || h->host.hub->end != AT_END_RUNNING) return true;
     if (peer->report_due == AT_NEVER)
-        peer->report_due =
-            at_clock_now() + at_comm_delay(sigma, h->context->seed, worker, 2 * peer->messages++);
-    return at_clock_now() >= peer->report_due;
+        peer->report_due = at_host_now(&h->host) +
+                           at_comm_delay(sigma, h->context->seed, worker, 2 * peer->messages++);
+    return at_host_now(&h->host) >= peer->report_due;
 }
 
 at_ns at_mpi_hub_next_arrival(const at_mpi_hub *h)
@@ -372,7 +372,7 @@ at_ns at_mpi_hub_next_arrival(const at_mpi_hub *h)
 static void take_report(at_mpi_hub *h, at_node worker)
 {
     at_mpi_peer *peer = peer_of(h, worker);
-    at_event     event = {.kind = AT_EV_MESSAGE, .worker = worker, .now = at_clock_now()};
+    at_event     event = {.kind = AT_EV_MESSAGE, .worker = worker, .now = at_host_now(&h->host)};
     assert(peer->has_report);
     event.as.report = peer->report.report;
     event.as.report.slot = 0;
@@ -397,7 +397,7 @@ static void depart(at_mpi_hub *h, at_node worker, at_mpi_state state, const char
 {
     at_mpi_peer     *peer = peer_of(h, worker);
     const at_member *member = &h->host.hub->member[worker - 1];
-    at_event         event = {.kind = AT_EV_LOST, .worker = worker, .now = at_clock_now()};
+    at_event         event = {.kind = AT_EV_LOST, .worker = worker, .now = at_host_now(&h->host)};
     bool             owed = state == AT_MPI_LOST && member->rounds_begun > member->rounds_ended;
     uint64_t         round = member->rounds_begun, dropped = member->dropped;
     assert(state == AT_MPI_LEFT || state == AT_MPI_LOST);
@@ -441,7 +441,7 @@ static void process_peer(at_mpi_hub *h, at_node worker)
         peer->is_welcome = at_mpi_hub_welcome(h, worker);
     if (peer->state == AT_MPI_LOADING && peer->is_ready) join(h, worker);
     if (peer->has_report && has_arrived(h, worker)) take_report(h, worker);
-    if (peer->usage.pid > 0) at_host_usage(&h->host, worker, &peer->usage, at_clock_now());
+    if (peer->usage.pid > 0) at_host_usage(&h->host, worker, &peer->usage, at_host_now(&h->host));
     peer->usage.pid = 0;
     if (peer->state != AT_MPI_WORKING) return;
     if (peer->is_leaving && peer->reports == peer->reports_sent)

@@ -1,7 +1,6 @@
 #include "world/net/net_worker.h"
 
 #include <assert.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +12,13 @@
 #include "world/core/local_steps.h"
 #include "world/net/net_seat.h"
 #include "world/process/alive.h"
+#include "world/process/signals.h"
 
 enum { EVICTIONS_MAX = 5 };
 static const at_ns ANSWER_TIME = AT_SEC(30);
 static const at_ns SEAT_TIME = AT_SEC(600); /* the hub may wait for others, or load its data */
 static const at_ns PAUSE_MIN = AT_MS(50), PAUSE_MAX = AT_SEC(2);
+static const at_ns LOOK_EVERY = AT_MS(200); /* whether to stop */
 
 static const at_seat_part nothing = {0};
 
@@ -50,6 +51,7 @@ static at_err read_token(const at_net_join *join, char token[AT_TOKEN_SIZE], at_
 at_err at_net_open_seat(const at_net_join *join, at_seat *s, at_fail *fail)
 {
     s->fd = -1;
+    s->stops = at_signals_stop;
     AT_TRY(read_token(join, s->token, fail));
     AT_TRY(at_seat_dial(s, join->hub, fail));
     AT_TRY(at_net_hear(s, AT_SEAT_CHALLENGE, ANSWER_TIME, fail));
@@ -58,30 +60,19 @@ at_err at_net_open_seat(const at_net_join *join, at_seat *s, at_fail *fail)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-/* Global, because a signal handler has no user argument. */
-static volatile sig_atomic_t told_to_stop;
-
-static void on_stop(int number)
-{
-    (void)number;
-    told_to_stop = 1;
-}
-
-/* The first signal asks the worker to leave after its micro-batch; a second one ends it. With
- * `nohup` it outlives its terminal. */
-static void heed_signals(void)
-{
-    struct sigaction hangup;
-    struct sigaction action = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGHUP, NULL, &hangup);
-    if (hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
-}
-
+/* The first signal asks the worker to leave after its micro-batch, or not to wait for its hub any
+ * longer. */
 static at_err stopped(at_fail *fail)
 {
     return at_fail_set(fail, AT_ERR_STOPPED, NULL, "stopped by a signal; the run continues");
+}
+
+/* Ends at_signals_hold. Who is told to stop does not wait for the hub until the end. */
+static at_err release_signals(at_err err, at_fail *fail)
+{
+    at_signals_release();
+    if (err != AT_ERR_MISSING || !at_signals_stop()) return err;
+    return at_fail_set(fail, AT_ERR_STOPPED, NULL, "stopped by a signal while waiting for the hub");
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -106,17 +97,23 @@ static patience new_patience(const at_net_join *join)
     return (patience){.until = at_clock_now() + join->reconnect, .pause = PAUSE_MIN};
 }
 
+static void rest(at_ns until)
+{
+    for (at_ns now = at_clock_now(); now < until && !at_signals_stop(); now = at_clock_now())
+        at_clock_sleep_until(until < now + LOOK_EVERY ? until : now + LOOK_EVERY);
+}
+
 /* Only a hub that cannot be reached is tried again; one that refuses us would do so again. */
 static bool tries_again(const at_net_join *join, patience *p, const at_fail *fail)
 {
     char  text[sizeof fail->text + 80];
     at_ns now = at_clock_now();
-    if (fail->err != AT_ERR_MISSING || now >= p->until || told_to_stop) return false;
+    if (fail->err != AT_ERR_MISSING || now >= p->until || at_signals_stop()) return false;
     snprintf(text, sizeof text, "%s; trying again for %.0f s", fail->text,
              at_seconds(p->until - now));
     if (!p->told && join->say) join->say(text);
     p->told = true;
-    at_clock_sleep_until(now + p->pause);
+    rest(now + p->pause);
     p->pause = 2 * p->pause < PAUSE_MAX ? 2 * p->pause : PAUSE_MAX;
     return true;
 }
@@ -133,7 +130,7 @@ static at_err ask(at_seat *s, json_t **options, at_fail *fail)
                        "the hub's description of the run cannot be read");
 }
 
-at_err at_net_ask_job(const at_net_join *join, json_t **options, at_fail *fail)
+static at_err ask_until_answered(const at_net_join *join, json_t **options, at_fail *fail)
 {
     patience p = new_patience(join);
     for (;;) {
@@ -149,6 +146,17 @@ at_err at_net_ask_job(const at_net_join *join, json_t **options, at_fail *fail)
         if (over) return AT_OK;
         if (!err || !tries_again(join, &p, fail)) return err;
     }
+}
+
+at_err at_net_ask_job(const at_net_join *join, json_t **options, at_fail *fail)
+{
+    at_signals_hold();
+    at_err err = ask_until_answered(join, options, fail);
+    err = release_signals(err, fail);
+    if (err || !*options || !at_signals_stop()) return err;
+    json_decref(*options);
+    *options = NULL;
+    return stopped(fail);
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -189,6 +197,8 @@ static at_err take_welcome(worker *w, at_fail *fail)
     s->in_place = at_plan_reads_in_place(w->context->plan);
     if ((size_t)w->welcome.floats != s->spec.floats)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the hub has a model of another size");
+    if (w->welcome.rank >= w->context->plan->workers_max)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the hub gave a place that the run lacks");
     AT_TRY(at_seat_link_memory(s, fail));
     AT_TRY(at_packings_init(&w->packings, w->context, fail));
     AT_TRY(at_seat_link_pack(s, &w->packings, fail));
@@ -223,7 +233,7 @@ static at_err open_task(worker *w, at_fail *fail)
 static bool leaves(void *self)
 {
     at_transport transport = at_seat_transport(self);
-    return told_to_stop || transport.leaves(self);
+    return at_signals_stop() || transport.leaves(self);
 }
 
 /* A round that a signal has ended is not reported: what was drawn is part of the leave, and a
@@ -232,7 +242,7 @@ static bool send_report(void *self, const at_report *report)
 {
     at_transport transport = at_seat_transport(self);
     bool         ordered = atomic_load(&at_seat_slot_of(self)->leave);
-    if (told_to_stop && report->work.abandoned && !ordered) return true;
+    if (at_signals_stop() && report->work.abandoned && !ordered) return true;
     return transport.send(self, report);
 }
 
@@ -269,7 +279,7 @@ static at_err join_once(worker *w, bool *joined, at_fail *fail)
         return at_fail_set(fail, AT_ERR_MISSING, NULL, "the connection to the hub is lost");
     if (atomic_load(&at_seat_slot_of(s)->evicted))
         return at_fail_set(fail, AT_ERR_MISSING, NULL, "the hub has evicted this worker");
-    return told_to_stop && !atomic_load(&at_seat_slot_of(s)->leave) ? stopped(fail) : AT_OK;
+    return at_signals_stop() && !atomic_load(&at_seat_slot_of(s)->leave) ? stopped(fail) : AT_OK;
 }
 
 at_err at_net_work(const at_world_context *context, at_fail *fail)
@@ -280,7 +290,7 @@ at_err at_net_work(const at_world_context *context, at_fail *fail)
     uint32_t           useless = 0; /* seats in a row without a report */
     bool               over;
     at_err             err;
-    heed_signals();
+    at_signals_hold();
     do {
         bool joined = false;
         w.seat = calloc(1, sizeof *w.seat);
@@ -294,5 +304,5 @@ at_err at_net_work(const at_world_context *context, at_fail *fail)
     } while (err && !over && useless < EVICTIONS_MAX && tries_again(join, &p, fail));
     at_local_steps_free(w.local);
     *join->refused = err == AT_ERR_USAGE && !over;
-    return over ? AT_OK : err;
+    return release_signals(over ? AT_OK : err, fail);
 }

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/arena.h"
+#include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/disk.h"
 #include "base/file.h"
@@ -107,25 +108,6 @@ static int child_main(void *self, at_fail *fail)
 
 /* ---- hub side -------------------------------------------------------------------------------- */
 
-static void remove_draft(void *self, const char *name)
-{
-    const char *folder = self;
-    char        path[4400];
-    size_t      length = strlen(name);
-    bool        draft =
-        strncmp(name, ".anytime-", 9) == 0 && length > 4 && strcmp(name + length - 4, ".tmp") == 0;
-    if (!draft) return;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    at_disk->unlink(path);
-}
-
-/* Removes the temporary files of savers that were killed while writing. */
-static void remove_drafts(char *folder)
-{
-    assert(folder[0]);
-    at_disk->list(folder, remove_draft, folder);
-}
-
 /* head │ text │ parameters │ state vectors │ those of the workers │ further ones. Pages are
  * allocated when first written. */
 static at_err share(at_saver *s, at_fail *fail)
@@ -173,7 +155,7 @@ at_err at_saver_open(const at_saver_options *options, at_saver **saver, at_fail 
                                    strlen(options->run), sizeof s->folder - sizeof "/checkpoint")
                      : at_file_make_folder(s->folder, fail);
     if (!err) err = sync_folders(s, fail);
-    if (!err) remove_drafts(s->folder);
+    if (!err) at_atomic_file_remove_drafts(s->folder); /* of savers that were killed */
     if (!err) err = share(s, fail);
     bool forks = at_disk == &at_disk_posix; /* another one is this process's own */
     if (!err && forks) err = at_supervisor_open(1, &s->process, fail);
@@ -240,7 +222,7 @@ static void hasten(at_saver *s)
     if (!s->process || !s->lowered || can_hurry(s)) return;
     at_supervisor_end(s->process, 0);
     s->lowered = false;
-    remove_drafts(s->folder);
+    at_atomic_file_remove_drafts(s->folder);
     atomic_store(&s->shared->answered, atomic_load(&s->shared->asked));
     start(s);
 }
@@ -436,7 +418,7 @@ void at_saver_close(at_saver *s)
     bool left = s->process && is_busy(s) && s->lowered && !can_hurry(s);
     if (!left) await(s);
     at_supervisor_close(s->process);
-    if (left || s->given_up) remove_drafts(s->folder);
+    if (left || s->given_up) at_atomic_file_remove_drafts(s->folder);
     munmap(s->shared, s->size);
     free(s);
 }

@@ -85,7 +85,8 @@ struct at_seat {
     bool     publishing;   /* the tensors put since the order are to be announced */
     at_ns    aside_since;  /* 0: not aside */
     bool     lost, interrupted;
-    int      ended; /* the status that ended it */
+    int      ended;      /* the status that ended it */
+    bool (*stops)(void); /* whether to give up waiting for the hub (seat_link.c); NULL: never */
 };
 
 /* What everybody may know. */
@@ -112,7 +113,8 @@ at_err at_seat_tell(at_seat *seat, at_seat_message_kind kind, at_seat_part first
 
 /* Waits until a message has arrived (seat->inbox.complete), at the latest until `until`; those of
  * rounds are taken on the way. AT_OK without one: it is too late, or a signal came
- * (*interrupted, which may be NULL: it goes on). */
+ * (*interrupted, which may be NULL: it goes on). AT_ERR_MISSING: the hub is gone, or seat->stops
+ * says so. */
 at_err at_seat_hear(at_seat *seat, at_ns until, bool *interrupted, at_fail *fail);
 
 /* Whether the hub has refused us (seat->inbox has its sentence) before it closed the connection.

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,7 +22,8 @@ enum {
     GUESTS_EXTRA = 32,    /* connections that have no seat */
     UNPROVEN_MAX = 64,    /* bytes of a message before the proof */
     HELLO_MAX = 16 << 20, /* bytes of a spec */
-    KEPT_MAX = 16384      /* tensors kept for the seats */
+    KEPT_MAX = 16384,     /* tensors kept for the seats */
+    READ_MAX = 64 << 10   /* bytes of messages from another machine in one go, and one message */
 };
 static const at_ns SEND_TIME = AT_SEC(5);
 static const at_ns PROOF_TIME = AT_SEC(10);
@@ -156,6 +158,18 @@ at_err at_seat_hub_send(at_guest *g, at_seat_message_kind kind, at_seat_part fir
     return at_link_detach(link, fail);
 }
 
+at_err at_seat_hub_answer(at_guest *g, at_seat_message_kind kind, at_seat_part first,
+                          at_seat_part second, at_fail *fail)
+{
+    const at_link *link = g->remote.link;
+    if (link && link->sent < g->answered)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL,
+                           "a question before the last answer could be sent");
+    AT_TRY(at_seat_hub_send(g, kind, first, second, NULL, fail));
+    g->answered = link ? link->posted : 0;
+    return AT_OK;
+}
+
 void at_seat_hub_refuse(at_seat_hub *h, at_guest *g, const char *why)
 {
     at_fail ignored;
@@ -272,8 +286,8 @@ static at_err tell_job(at_seat_hub *h, at_guest *g, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE,
                            "start the hub with --model, or programs with ANYTIME_HUB",
                            "this hub waits for programs, not for `anytime work`");
-    return at_seat_hub_send(g, AT_SEAT_JOB, (at_seat_part){h->job, strlen(h->job)}, nothing, NULL,
-                            fail);
+    return at_seat_hub_answer(g, AT_SEAT_JOB, (at_seat_part){h->job, strlen(h->job)}, nothing,
+                              fail);
 }
 
 static at_err take_own_hello(at_seat_hub *h, at_guest *g, at_fail *fail)
@@ -385,15 +399,6 @@ at_err at_seat_hub_keep(at_seat_hub *h, const char *name, const void *values, si
     return AT_OK;
 }
 
-/* Names become keys of the JSON in checkpoints. */
-static bool is_utf8(const char *name)
-{
-    json_t *text = json_string(name);
-    bool    valid = text != NULL;
-    json_decref(text);
-    return valid;
-}
-
 /* The message is the name in AT_SEAT_NAME_SIZE bytes, then the floats. */
 static at_err take_put(at_seat_hub *h, at_guest *g, at_fail *fail)
 {
@@ -405,7 +410,7 @@ static at_err take_put(at_seat_hub *h, at_guest *g, at_fail *fail)
     bool params = strcmp(name, AT_SEAT_PARAMS_NAME) == 0;
     if (params && size != h->spec.floats * sizeof(float))
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "parameters of another size");
-    if (!is_utf8(name))
+    if (!at_spec_is_utf8(name)) /* it becomes a key in checkpoints */
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the name of a tensor is not UTF-8");
     if (g->id != h->first_id) return AT_OK; /* only the first seat's are kept */
     return at_seat_hub_keep(h, name, g->inbox.bytes + AT_SEAT_NAME_SIZE, size, fail);
@@ -439,8 +444,7 @@ static at_err answer(at_seat_hub *h, at_guest *g, at_fail *fail)
     at_seat_part values = {0};
     if (tensor && g->inbox.kind == AT_SEAT_GET)
         values = (at_seat_part){tensor->values, tensor->count * sizeof(float)};
-    return at_seat_hub_send(g, AT_SEAT_VALUE, (at_seat_part){name, sizeof name}, values, NULL,
-                            fail);
+    return at_seat_hub_answer(g, AT_SEAT_VALUE, (at_seat_part){name, sizeof name}, values, fail);
 }
 
 static at_err take_message(at_seat_hub *h, at_guest *g, at_fail *fail)
@@ -452,6 +456,7 @@ static at_err take_message(at_seat_hub *h, at_guest *g, at_fail *fail)
     case AT_GUEST_ASKED: return take_params(h, g, fail);
     case AT_GUEST_SEATED:
         if (g->inbox.kind == AT_SEAT_READY) return take_engine(h, g, fail);
+        if (h->job) break; /* only programs keep tensors here */
         if (g->inbox.kind == AT_SEAT_PUT) return take_put(h, g, fail);
         if (g->inbox.kind == AT_SEAT_PUBLISHED) return take_published(h, g, fail);
         if (g->inbox.kind == AT_SEAT_GET || g->inbox.kind == AT_SEAT_NAME)
@@ -477,11 +482,26 @@ static void lose(at_seat_hub *h, at_guest *g, const at_fail *fail)
     }
 }
 
+static uint64_t received_from(const at_guest *g)
+{
+    return g->remote.link ? g->remote.link->received : g->inbox.received;
+}
+
+/* A guest that never stops sending shall not keep the hub from everything else. Of a process on
+ * this machine all that has arrived is read, because its report in shared memory may follow these
+ * messages; one byte more tells whether it has closed the connection. */
+static uint64_t most_of(const at_guest *g)
+{
+    int size = 0;
+    if (g->remote.link) return READ_MAX;
+    return ioctl(g->fd, FIONREAD, &size) == 0 && size > 0 ? (uint64_t)size + 1 : 1;
+}
+
 /* A message before the proof must be complete in time; the parameters of a large model over a slow
  * network may take long, but not without a sign. Others would wait for them. */
 static bool is_slow(at_guest *g)
 {
-    uint64_t received = g->remote.link ? g->remote.link->received : g->inbox.have;
+    uint64_t received = received_from(g);
     if (g->stage == AT_GUEST_ASKED && received != g->received) g->since = at_clock_now();
     g->received = received;
     at_ns silent = at_clock_now() - g->since;
@@ -491,9 +511,10 @@ static bool is_slow(at_guest *g)
 
 static void read_guest(at_seat_hub *h, at_guest *g)
 {
-    at_fail fail = {0};
-    while (g->stage != AT_GUEST_NONE && !g->hung_up) {
-        at_err err = g->remote.link ? at_seat_net_read(g, &fail)
+    at_fail  fail = {0};
+    uint64_t end = received_from(g) + most_of(g);
+    while (g->stage != AT_GUEST_NONE && !g->hung_up && received_from(g) < end) {
+        at_err err = g->remote.link ? at_seat_net_read(g, end, &fail)
                                     : at_seat_inbox_read(&g->inbox, g->fd, &fail);
         if (!err && !g->inbox.complete) break;
         if (!err) err = take_message(h, g, &fail);
@@ -511,9 +532,14 @@ void at_seat_hub_poll(at_seat_hub *h)
 {
     assert(h->guest);
     accept_guests(h);
+    h->unread = false;
     at_seat_net_poll(h);
-    for (uint32_t i = 0; i < h->guests_max; i++)
-        if (h->guest[i].stage != AT_GUEST_NONE) read_guest(h, &h->guest[i]);
+    for (uint32_t i = 0; i < h->guests_max; i++) {
+        at_guest *g = &h->guest[i];
+        if (g->stage != AT_GUEST_NONE) read_guest(h, g);
+        if (g->remote.link && g->ready && !g->hung_up) h->unread = true;
+    }
+    if (h->unread) at_bell_ring_loud(at_seat_hub_bell(h), AT_BELL_ALL);
 }
 
 /* ---- what is trained ------------------------------------------------------------------------- */

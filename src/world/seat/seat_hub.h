@@ -40,6 +40,7 @@ typedef struct at_guest {
     char           peer[AT_NET_TEXT_SIZE];  /* its address */
     char           host[AT_LINK_NAME_SIZE]; /* as it names its machine; "": it did not */
     bool           ready;    /* something has arrived over its link, or can be sent */
+    uint64_t       answered; /* bytes that had been posted to its link after the last answer */
     pid_t          pid;      /* of its process; 0: on another machine */
     at_ns          since;    /* its last progress */
     uint64_t       received; /* bytes, when that was */
@@ -77,6 +78,7 @@ typedef struct at_seat_hub {
     at_seat_file      bells;
     at_guest         *guest;
     uint32_t          guests_max;
+    bool              unread; /* more has arrived than was read; the bell has rung */
     /* What is trained, once known. */
     bool            known;
     at_spec         spec;
@@ -121,8 +123,8 @@ void at_seat_hub_dismiss(at_seat_hub *hub);
  * kills them. Returns the worst of their exit codes and says which in *fail. */
 int at_seat_hub_wait(at_seat_hub *hub, at_fail *fail);
 
-/* Accepts and reads whatever has arrived. Guests become READY; those who were seated and have hung
- * up are marked. */
+/* Accepts and reads what has arrived, and rings the hub's bell if more has than is read in one go.
+ * Guests become READY; those who were seated and have hung up are marked. */
 void at_seat_hub_poll(at_seat_hub *hub);
 
 /* Starts the process of a rank, which has none. */
@@ -135,6 +137,11 @@ void at_seat_hub_ended(at_seat_hub *hub, uint32_t rank);
 /* Sends a message to a guest. `second` is copied for one on another machine. */
 at_err at_seat_hub_send(at_guest *guest, at_seat_message_kind kind, at_seat_part first,
                         at_seat_part second, const int *fds, at_fail *fail);
+
+/* Sends the answer to a question. A guest has one question at a time: one that asks again while the
+ * last answer is queued does not read, and would fill the memory of the hub. */
+at_err at_seat_hub_answer(at_guest *guest, at_seat_message_kind kind, at_seat_part first,
+                          at_seat_part second, at_fail *fail);
 
 /* Sets how long a message of a guest may be, without the gradients of one on another machine. */
 void at_seat_hub_allow(at_guest *guest, size_t size_max);
@@ -164,8 +171,9 @@ void   at_seat_net_close(at_seat_hub *hub); /* accepts one that does not listen 
 void at_seat_net_poll(at_seat_hub *hub);
 
 /* Sends what is queued and reads messages until one is complete that is not of a round: those go
- * to the memory of the seat. */
-at_err at_seat_net_read(at_guest *guest, at_fail *fail);
+ * to the memory of the seat. Begins none when `end` bytes have been received; then it is still
+ * ready. */
+at_err at_seat_net_read(at_guest *guest, uint64_t end, at_fail *fail);
 
 /* Answers a PROBE. */
 at_err at_seat_net_answer(at_guest *guest, at_fail *fail);

@@ -14,6 +14,7 @@
 enum {
     STRANGER_MAX = 4096,        /* bytes of a message before the proof */
     STRANGERS_PER_ADDRESS = 16, /* half of the places for connections without a seat */
+    ACCEPTED_MAX = 32,          /* at a time: whoever connects without end does not stop steps */
     EVENTS_MAX = 64
 };
 static const at_ns LISTEN_TIME = AT_SEC(3);
@@ -126,8 +127,11 @@ void at_seat_net_poll(at_seat_hub *h)
 {
     struct epoll_event      events[EVENTS_MAX];
     struct sockaddr_storage peer;
+    int                     accepted = 0;
     if (h->net_fd < 0) return;
-    for (int fd; (fd = at_net_accept(h->net_fd, &peer)) >= 0;) admit(h, fd, &peer);
+    for (int fd; accepted < ACCEPTED_MAX && (fd = at_net_accept(h->net_fd, &peer)) >= 0; accepted++)
+        admit(h, fd, &peer);
+    h->unread = accepted == ACCEPTED_MAX;
     for (int count = EVENTS_MAX; count == EVENTS_MAX;) {
         count = epoll_wait(h->epoll, events, EVENTS_MAX, 0);
         for (int i = 0; i < count; i++) h->guest[events[i].data.u32].ready = true;
@@ -136,14 +140,17 @@ void at_seat_net_poll(at_seat_hub *h)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-at_err at_seat_net_read(at_guest *g, at_fail *fail)
+at_err at_seat_net_read(at_guest *g, uint64_t end, at_fail *fail)
 {
     at_link *link = g->remote.link;
     if (!g->ready) return AT_OK;
     AT_TRY(at_link_flush(link, fail));
-    for (;;) {
+    while (link->received < end) {
         AT_TRY(at_link_receive(link, fail));
-        if (!link->complete) break;
+        if (!link->complete) {
+            g->ready = false;
+            break;
+        }
         bool seated = g->stage == AT_GUEST_SEATED;
         if (!seated || !at_remote_is_mine(link->message.kind)) {
             at_seat_inbox_adopt(&g->inbox, g->remote.link);
@@ -152,7 +159,6 @@ at_err at_seat_net_read(at_guest *g, at_fail *fail)
         AT_TRY(at_remote_take(&g->remote, &link->message, fail));
         at_link_next(link);
     }
-    g->ready = false;
     return AT_OK;
 }
 
@@ -164,13 +170,12 @@ at_err at_seat_net_answer(at_guest *g, at_fail *fail)
     if (g->inbox.size < sizeof size)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message");
     memcpy(&size, g->inbox.bytes, sizeof size);
-    bool slow = g->remote.link && g->remote.link->queued > AT_SEAT_PROBE_MAX;
-    if (size > AT_SEAT_PROBE_MAX || slow)
+    if (size > AT_SEAT_PROBE_MAX)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "a probe that wants too many bytes");
     void *bytes = calloc(size + 1, 1);
     if (!bytes) return at_fail_memory(fail);
-    at_err err = at_seat_hub_send(g, AT_SEAT_PROBE, (at_seat_part){0}, (at_seat_part){bytes, size},
-                                  NULL, fail);
+    at_err err =
+        at_seat_hub_answer(g, AT_SEAT_PROBE, (at_seat_part){0}, (at_seat_part){bytes, size}, fail);
     free(bytes);
     return err;
 }

@@ -15,6 +15,7 @@
 enum { MESSAGE_MAX = 1 << 20 };
 static const at_ns CONNECT_TIME = AT_SEC(10);
 static const at_ns WORD_TIME = AT_SEC(5);
+static const at_ns LOOK_EVERY = AT_MS(200); /* whether to stop */
 
 static const at_seat_part nothing = {0};
 
@@ -46,7 +47,8 @@ static at_err take_params(at_seat *s, const at_link_message *m, at_fail *fail)
 {
     at_hub_message message;
     AT_TRY(at_hub_message_read(m->bytes, m->size, &message, fail));
-    if (message.kind != AT_HUB_MESSAGE_WORK || m->vector_size == 0)
+    if (message.kind != AT_HUB_MESSAGE_WORK || message.version == AT_VERSION_NONE ||
+        m->vector_size == 0)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message from the hub");
     if (s->packs_params)
         AT_TRY(at_unpack(s->packs_params, arriving(s), m->vector, m->vector_size, fail));
@@ -129,17 +131,31 @@ void at_seat_pump(at_seat *s)
     s->lost = failed || s->inbox.complete; /* nobody has asked for a message */
 }
 
+/* Whether bytes came before `until`. */
+static at_err await_bytes(at_seat *s, at_ns until, bool *interrupted, bool *ready, at_fail *fail)
+{
+    for (;;) {
+        at_ns look = s->stops ? at_clock_now() + LOOK_EVERY : until;
+        if (s->stops && s->stops())
+            return at_fail_set(fail, AT_ERR_MISSING, NULL, "told not to wait for the hub");
+        if (look > until) look = until;
+        *ready = s->link ? at_link_await(s->link, look, interrupted)
+                         : at_seat_await(s->fd, look, interrupted);
+        if (*ready || look == until || (interrupted && *interrupted)) return AT_OK;
+    }
+}
+
 at_err at_seat_hear(at_seat *s, at_ns until, bool *interrupted, at_fail *fail)
 {
     for (;;) {
+        bool     ready;
         uint32_t before = s->arrivals;
         if (s->link)
             AT_TRY(move_bytes(s, fail));
         else
             AT_TRY(at_seat_inbox_read(&s->inbox, s->fd, fail));
         if (s->inbox.complete || s->arrivals != before) return AT_OK;
-        bool ready = s->link ? at_link_await(s->link, until, interrupted)
-                             : at_seat_await(s->fd, until, interrupted);
+        AT_TRY(await_bytes(s, until, interrupted, &ready, fail));
         if (!ready) return AT_OK;
     }
 }
@@ -267,7 +283,7 @@ static at_err dial_one(at_seat *s, const char *hub, at_fail *fail)
     assert(!s->link);
     AT_TRY(at_net_address_parse(hub, &address, fail));
     if (!s->tls) AT_TRY(at_tls_new(s->token, &s->tls, fail));
-    AT_TRY(at_net_connect(&address, at_clock_now() + CONNECT_TIME, &fd, &loopback, fail));
+    AT_TRY(at_net_connect(&address, at_clock_now() + CONNECT_TIME, s->stops, &fd, &loopback, fail));
     bool encrypts = address.encrypted || !loopback;
     AT_TRY(at_link_connected(fd, s->tls, encrypts, &receiver, &s->link, fail));
     return greet(s, fail);

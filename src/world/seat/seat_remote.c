@@ -200,15 +200,17 @@ static at_err send_news(at_remote *r, const at_seat_news *news, at_fail *fail)
 }
 
 /* Parameters come before the order that needs them, and before the end, so that they are final when
- * it is seen. */
+ * it is seen. Nothing is queued behind what a slow seat has not read yet: the others may make many
+ * steps meanwhile, and only the newest state counts. */
 at_err at_remote_tell(at_remote *r, const at_remote_view *view, at_fail *fail)
 {
+    AT_TRY(at_link_flush(r->link, fail));
+    if (!at_link_is_idle(r->link)) return AT_OK;
     at_seat_news news = news_of(r, view->board);
     bool         joins = r->version == AT_VERSION_NONE;
     bool         wished = r->wants && view->on_wish;
-    bool         streams = view->streams && at_link_is_idle(r->link);
     if (news.leave && !r->news.leave) wished = true;
-    if (joins || wished || streams) AT_TRY(send_params(r, view, fail));
+    if (joins || wished || view->streams) AT_TRY(send_params(r, view, fail));
     bool ordered = atomic_load(&slot_of(r)->order_lock) != r->order_seen;
     if (!are_equal(&news, &r->news)) AT_TRY(send_news(r, &news, fail));
     if (ordered) AT_TRY(send_order(r, view, fail));

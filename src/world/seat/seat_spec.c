@@ -72,6 +72,23 @@ static at_err copy_shape(const at_seat_tensor *given, at_tensor *tensor, size_t 
     return AT_OK;
 }
 
+bool at_spec_is_utf8(const char *name)
+{
+    json_t *text = json_string(name);
+    bool    valid = text != NULL;
+    json_decref(text);
+    return valid;
+}
+
+/* Long names are cut, between two characters. */
+static void copy_model(at_spec *spec, const char *model)
+{
+    size_t size = strnlen(model, sizeof spec->model - 1);
+    while (size > 0 && ((unsigned char)model[size] & 0xc0) == 0x80) size--;
+    memcpy(spec->model, model, size);
+    spec->model[size] = '\0';
+}
+
 static at_err copy_tensor(at_spec *spec, const at_seat_tensor *given, uint32_t index, at_fail *fail)
 {
     at_tensor      *tensor = &spec->tensors[index];
@@ -81,6 +98,8 @@ static at_err copy_tensor(at_spec *spec, const at_seat_tensor *given, uint32_t i
     size_t          length = given->name ? strnlen(given->name, AT_TENSOR_NAME_SIZE) : 0;
     if (length == 0 || length == AT_TENSOR_NAME_SIZE)
         return wrong(fail, given->name, "has no name, or one of more than 199 characters");
+    if (!at_spec_is_utf8(given->name))
+        return wrong(fail, given->name, "has a name that is not UTF-8");
     if (given->dims > AT_SEAT_DIMS_MAX) return wrong(fail, given->name, "has too many dimensions");
     if (given->role > AT_SEAT_BUFFER) return wrong(fail, given->name, "has an unknown role");
     if (!buffer && given->group >= spec->groups)
@@ -145,7 +164,10 @@ static at_err copy_all(const at_seat_spec *given, at_spec *spec, at_fail *fail)
     if (strlen(optimizer) >= sizeof spec->optimizer || given->update > AT_SEAT_UPDATE_WORKER)
         return at_fail_set(fail, AT_ERR_USAGE, "see at_seat_spec in anytime.h",
                            "the optimizer or the place of the update is unknown");
-    snprintf(spec->model, sizeof spec->model, "%s", model);
+    if (!at_spec_is_utf8(model) || !at_spec_is_utf8(optimizer))
+        return at_fail_set(fail, AT_ERR_USAGE, "see at_seat_spec in anytime.h",
+                           "the name of the model or optimizer is not UTF-8");
+    copy_model(spec, model);
     snprintf(spec->optimizer, sizeof spec->optimizer, "%s", optimizer);
     spec->at_workers = given->update == AT_SEAT_UPDATE_WORKER;
     spec->batch = given->batch > 0 ? given->batch : 1;

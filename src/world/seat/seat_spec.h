@@ -33,6 +33,9 @@ typedef struct at_spec {
 at_err at_spec_new(const at_seat_spec *given, at_spec *spec, at_fail *fail);
 void   at_spec_deinit(at_spec *spec); /* accepts a zeroed one */
 
+/* Whether a name can be in JSON: in messages, checkpoints and results. */
+bool at_spec_is_utf8(const char *name);
+
 /* As JSON, and back. JSON from a peer may be anything: AT_ERR_FORMAT or AT_ERR_USAGE. */
 json_t *at_spec_write(const at_spec *spec);
 at_err  at_spec_read(const json_t *json, at_spec *spec, at_fail *fail);

@@ -88,6 +88,7 @@ at_err at_seat_inbox_read(at_seat_inbox *in, int fd, at_fail *fail)
             ssize_t got = receive(in, fd, to, left);
             if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return AT_OK;
             if (got <= 0) return gone(fail);
+            in->received += (uint64_t)got;
             if (in_head)
                 in->head_have += (size_t)got;
             else
@@ -104,7 +105,7 @@ void at_seat_inbox_next(at_seat_inbox *in)
     for (uint32_t i = 0; i < in->fds; i++)
         if (in->fd[i] >= 0) close(in->fd[i]);
     free(in->bytes);
-    *in = (at_seat_inbox){.size_max = in->size_max};
+    *in = (at_seat_inbox){.size_max = in->size_max, .received = in->received};
 }
 
 void at_seat_inbox_adopt(at_seat_inbox *inbox, at_link *link)

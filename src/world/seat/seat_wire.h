@@ -101,6 +101,7 @@ typedef struct at_seat_inbox {
     size_t               size, have;
     size_t               size_max; /* larger ones are an error */
     int                  fd[AT_SEAT_FDS];
+    uint64_t             received; /* bytes, of all messages */
     uint32_t             fds;
     bool                 complete; /* call at_seat_inbox_next before the next read */
 } at_seat_inbox;

@@ -281,7 +281,7 @@ static at_ns next_due(const at_seat_world *w, at_ns now)
 static void hear_guests(at_seat_world *w)
 {
     at_ns now = at_clock_now();
-    if (!at_signals_io() && now < w->look_at) return;
+    if (!at_signals_io() && !w->seats->unread && now < w->look_at) return;
     w->look_at = now + LOOK_EVERY;
     at_seat_hub_poll(w->seats);
     if (!w->seats->refused[0] || now < w->said_at) return;

@@ -442,6 +442,16 @@ static void look_ahead(const at_sim *sim)
     for (size_t i = 0; i < NEXT; i++) prefetch_worker(sim, heap->item[i].entry->worker);
 }
 
+static at_err pass_time(at_sim *sim, at_ns to)
+{
+    if (to > AT_RUN_MAX)
+        return at_fail_set(sim->fail, AT_ERR_USAGE,
+                           "use fewer --steps, or a smaller --sample-time or --straggler-scale",
+                           "the run would last more than nine years of virtual time");
+    if (to > sim->now) sim->now = to;
+    return AT_OK;
+}
+
 static void loop(at_sim *sim)
 {
     while (!sim->host.finished && !sim->err) {
@@ -450,7 +460,7 @@ static void loop(at_sim *sim)
         if (fault < first) first = fault;
         assert(first != AT_NEVER);                   /* a worker or a lease is always pending */
         assert(first >= sim->now || first == timer); /* a lease may have expired already */
-        if (first > sim->now) sim->now = first;
+        if ((sim->err = pass_time(sim, first))) break;
         if (at_signals_stop()) {
             at_event stop = {.kind = AT_EV_STOP, .now = sim->now};
             at_host_event(&sim->host, &stop, NULL);

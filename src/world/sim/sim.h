@@ -21,7 +21,8 @@
 #include "world/sim/network.h"
 #include "world/sim/pool.h"
 
-enum { AT_SIM_SLOTS = 2 }; /* gradients in flight per worker */
+enum { AT_SIM_SLOTS = 2 };                       /* gradients in flight per worker */
+#define AT_SIM_ROUND_MAX AT_SEC(365 * 24 * 3600) /* a year of computing */
 
 /* Parameters of one version, kept while they are needed. */
 typedef struct at_sim_params {

@@ -22,17 +22,19 @@ static double jitter(const at_sim *sim, const at_worker *machine)
     return fmax(1 + sim->context->jitter * at_rng_normal(&rng), LEAST);
 }
 
-/* Of the micro-batch that is about to begin, or under way. */
+/* Of the micro-batch that is about to begin, or under way. Like a sleep, computing takes at most a
+ * year per round, so that sums of times do not overflow. */
 static at_ns duration(const at_sim *sim, const at_sim_worker *w, uint32_t samples)
 {
     const at_world_context *context = sim->context;
+    at_ns                   left = AT_SIM_ROUND_MAX - (w->machine.end - w->machine.awake);
     double factor = at_pace_factor(context->pace, w->machine.id, w->machine.work.round);
     double each = (double)context->sample_time * factor, ns = each * samples;
     assert(samples >= 1);
     assert(context->sample_time >= 0);
     if (context->jitter > 0) ns *= jitter(sim, &w->machine);
     if (context->micro_cost > 0) ns += (double)context->micro_cost * factor;
-    return (at_ns)ns;
+    return ns < (double)left ? (at_ns)ns : left;
 }
 
 static void feed(at_sim_worker *w, at_worker_event_kind kind, at_ns now)

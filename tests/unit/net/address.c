@@ -141,12 +141,13 @@ static void a_port_that_is_taken_is_said_to_be_taken(void **state)
     assert_non_null(strstr(fail.hint, "another port"));
     bool loopback;
     assert_int_equal(
-        at_net_connect(&address, at_clock_now() + AT_SEC(60), &second, &loopback, &fail), AT_OK);
+        at_net_connect(&address, at_clock_now() + AT_SEC(60), NULL, &second, &loopback, &fail),
+        AT_OK);
     assert_true(loopback);
     close(second);
     close(first);
     assert_int_equal(
-        at_net_connect(&address, at_clock_now() + AT_SEC(60), &second, &loopback, &fail),
+        at_net_connect(&address, at_clock_now() + AT_SEC(60), NULL, &second, &loopback, &fail),
         AT_ERR_MISSING);
     assert_true(fail.hint[0]);
 }

@@ -142,7 +142,7 @@ static void assert_clean(void)
     json_decref(result);
     free(bytes);
     for (int i = 0; i < disk.names; i++)
-        if (strstr(disk.name[i].path, "checkpoint/.anytime-")) fail_msg("%s", disk.name[i].path);
+        if (strstr(disk.name[i].path, "/.anytime-")) fail_msg("%s", disk.name[i].path);
 }
 
 static at_err note_steps(void *self, at_eventlog *log, at_fail *fail)

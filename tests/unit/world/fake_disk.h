@@ -530,7 +530,7 @@ static inline void disk_cut_bytes(disk_node *node, disk_loss loss)
     if (grew && loss == DISK_TEARS) {
         disk_resize(node, synced + at_rng_below(disk.rng, size - synced + 1));
     } else if (grew && loss == DISK_ZEROS) {
-        memset(node->bytes + synced, 0, size - synced);
+        if (size > synced) memset(node->bytes + synced, 0, size - synced);
     } else {
         disk_resize(node, synced);
         if (synced > 0) memcpy(node->bytes, node->safe, synced);

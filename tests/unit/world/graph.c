@@ -212,13 +212,18 @@ static void a_random_graph_is_connected_and_comes_from_the_seed(void **state)
 
 enum { PATH_SIZE = 40 };
 
-static void write_file(char *path, const char *text)
+static void write_bytes(char *path, const void *bytes, size_t size)
 {
     snprintf(path, PATH_SIZE, "/tmp/anytime-graph-XXXXXX");
     int fd = mkstemp(path);
     assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    assert_int_equal(write(fd, bytes, size), size);
     close(fd);
+}
+
+static void write_file(char *path, const char *text)
+{
+    write_bytes(path, text, strlen(text));
 }
 
 static void edges_come_from_a_file(void **state)
@@ -242,6 +247,17 @@ static void edges_come_from_a_file(void **state)
         unlink(path);
     }
     refuse(name, 4, AT_ERR_MISSING, "anytime-graph");
+}
+
+static void edges_after_a_zero_byte_are_not_ignored(void **state)
+{
+    (void)state;
+    static const char zero[] = "0 1\n1 2\n\0 2 3\n";
+    char              path[PATH_SIZE], name[60];
+    write_bytes(path, zero, sizeof zero - 1);
+    snprintf(name, sizeof name, "file:%s", path);
+    refuse(name, 4, AT_ERR_FORMAT, "not a text file");
+    unlink(path);
 }
 
 static void wrong_graphs_are_refused_with_a_sentence(void **state)
@@ -270,6 +286,7 @@ int main(void)
         cmocka_unit_test(who_is_absent_keeps_its_value_and_the_others_their_mean),
         cmocka_unit_test(a_random_graph_is_connected_and_comes_from_the_seed),
         cmocka_unit_test(edges_come_from_a_file),
+        cmocka_unit_test(edges_after_a_zero_byte_are_not_ignored),
         cmocka_unit_test(wrong_graphs_are_refused_with_a_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,6 +99,29 @@ static void a_wrong_spec_is_refused_with_a_sentence(void **state)
     memcpy(wrong, tensors, sizeof wrong);
     wrong[0].group = 2;
     refuse(spec, "does not exist");
+    memcpy(wrong, tensors, sizeof wrong);
+    wrong[2].name = "norm\xff";
+    refuse(spec, "not UTF-8");
+    spec = good();
+    spec.model = "toy\xff";
+    refuse(spec, "not UTF-8");
+}
+
+static void a_long_name_of_a_model_is_cut_between_characters(void **state)
+{
+    (void)state;
+    char         name[AT_SPEC_MODEL_SIZE + 8] = "";
+    at_fail      fail = {0};
+    at_seat_spec given = good();
+    at_spec      spec;
+    for (size_t i = 0; i < 34; i++) memcpy(name + 2 * i, "\xc3\xa9", 3);
+    given.model = name;
+    assert_int_equal(at_spec_new(&given, &spec, &fail), AT_OK);
+    assert_int_equal(strlen(spec.model), AT_SPEC_MODEL_SIZE - 2);
+    json_t *json = at_spec_write(&spec);
+    assert_non_null(json);
+    json_decref(json);
+    at_spec_deinit(&spec);
 }
 
 static void seats_that_train_something_else_are_told_what(void **state)
@@ -321,6 +344,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_spec_survives_its_way_to_the_hub),
         cmocka_unit_test(a_wrong_spec_is_refused_with_a_sentence),
+        cmocka_unit_test(a_long_name_of_a_model_is_cut_between_characters),
         cmocka_unit_test(seats_that_train_something_else_are_told_what),
         cmocka_unit_test(json_of_a_peer_may_be_anything),
         cmocka_unit_test(a_message_arrives_whole_with_its_descriptors),

@@ -99,6 +99,17 @@ static void set_task(at_task *task)
     ((const char *const[]){ \
         __VA_ARGS__})[at_rng_below(rng, sizeof(const char *[]){__VA_ARGS__} / sizeof(char *))]
 
+/* Steps always: nothing else would end a run whose losses do not fall. */
+static at_limits random_limits(at_rng *rng)
+{
+    at_limits limits = {.steps = 1 + at_rng_below(rng, 24), .epochs = at_rng_uniform(rng) < 0.5};
+    if (at_rng_uniform(rng) < 0.1) limits.samples = 1 + at_rng_below(rng, 800);
+    if (at_rng_uniform(rng) < 0.1) limits.time = AT_MS(10) + (at_ns)at_rng_below(rng, AT_SEC(2));
+    if (at_rng_uniform(rng) < 0.1)
+        limits.target[limits.targets++] = (at_target){AT_METRIC_LOSS, 5.5};
+    return limits;
+}
+
 static at_plan_options random_options(at_rng *rng)
 {
     bool            plain = at_rng_uniform(rng) < 0.5;
@@ -107,12 +118,13 @@ static at_plan_options random_options(at_rng *rng)
                          .batch = 1 + (uint32_t)at_rng_below(rng, 24),
                          .time_limit = PICK(rng, NULL, "auto", "20ms", "70ms"),
                          .nonfinite = PICK(rng, NULL, "stop", "skip", "skip", "ignore"),
-                         .lr_scale = PICK(rng, NULL, NULL, "linear"),
+                         .lr_scale = PICK(rng, NULL, NULL, "linear", "inverse"),
                          .deal_global = at_rng_uniform(rng) < 0.2,
                          .lease = at_rng_uniform(rng) < 0.3 ? AT_MS(900) : 0,
                          .join_timeout = AT_MS(500) + (at_ns)at_rng_below(rng, AT_SEC(20)),
                          .eval_steps = at_rng_below(rng, 5),
-                         .limits = {.steps = 1 + at_rng_below(rng, 24)}};
+                         .eval_samples = at_rng_below(rng, 200),
+                         .limits = random_limits(rng)};
     o.micro_batch = 1 + (uint32_t)at_rng_below(rng, o.batch);
     o.workers_min = at_rng_uniform(rng) < 0.3 ? 1 + (uint32_t)at_rng_below(rng, o.workers) : 0;
     o.workers_max = o.workers + (uint32_t)at_rng_below(rng, WORKERS - o.workers + 1);
@@ -122,12 +134,19 @@ static at_plan_options random_options(at_rng *rng)
                      "gossip:exponential,1,form=pw");
     if (in_place) o.lr_scale = NULL; /* the rate is among the parameters: see at_updater_resume */
     if (plain || own || in_place) return o;
-    o.gather = PICK(rng, NULL, "all", "first:1", "first:2", "first", "any:1", "any:2", "any",
-                    "every:30ms", "every:200ms", "quorum", "quorum:2,80ms", "first:1-");
+    o.gather = PICK(rng, NULL, "all", "first:1", "first:2", "first", "any:1", "any:2", "any:5",
+                    "any", "every:30ms", "every:200ms", "quorum", "quorum:1,10ms", "quorum:2,80ms",
+                    "first:1-", "first:1-2", "first:2-3");
     o.release = PICK(rng, NULL, "barrier", "free", "bound:0", "bound:1", "bound:3");
     o.newer = PICK(rng, NULL, "finish", "abandon", "refresh");
-    o.stale = PICK(rng, NULL, "use", "drop", "scale", "drop:1", "drop:3", "compensate:0.1");
-    o.work = PICK(rng, NULL, NULL, ":cut=nearest", ":cut=after", "local", "local:40ms");
+    o.stale = PICK(rng, NULL, "use", "drop", "scale", "drop:1", "drop:3", "compensate:0.1",
+                   "compensate:0.1,versions=2");
+    o.work = PICK(rng, NULL, NULL, ":cut=nearest", ":cut=after", "local", "local:3", "local:40ms");
+    o.size = PICK(rng, NULL, NULL, NULL, NULL, "speed:step", "speed", "grow:2,0.2", "shrink:3,0.2",
+                  "loss", "stall:10,2", "loss-target:2", "noise", "probe");
+    if (o.work && strncmp(o.work, "local", 5) == 0)
+        o.outer =
+            PICK(rng, NULL, "average:steps", "average:equal", "nesterov", "nesterov:0.5,0.8,equal");
     return o;
 }
 
@@ -161,19 +180,37 @@ static void set_learning(world *s, at_rng *rng)
     s->learning.inner = &s->inner;
 }
 
+/* As programs do, or --straggler-batch. */
+static void set_rounds(world *s, at_rng *rng)
+{
+    at_plan    *plan = &s->plan;
+    bool        timed = plan->work->timed || (plan->then && plan->then->work->timed);
+    bool        fixed = !timed && !plan->deal_global;
+    const char *law = PICK(rng, NULL, NULL, NULL, "bernoulli:0.5,2", "gauss:3", "rotate");
+    if (!plan->deal_global && !plan->work->reports_change && !plan->mix->owned_by_workers)
+        plan->own_batches = at_rng_uniform(rng) < 0.15;
+    if (!fixed || plan->own_batches) law = NULL;
+    if (at_round_size_parse(law, 1, plan->workers, &s->context.round_size, NULL))
+        fail_msg("%s", law);
+    plan->drawn_extra = at_round_size_max(&s->context.round_size, plan->batch) - plan->batch;
+}
+
 static bool set_plan(world *s, at_rng *rng)
 {
-    at_plan_options options = random_options(rng);
-    const char     *switch_to = PICK(rng, NULL, NULL, NULL, NULL, "async@step=5", "fmb@step=3",
-                                     "backup:1@time=70ms", "ssp:1@loss=0.9", "dbs@step=4");
-    if (at_plan_resolve(&options, &s->plan, NULL)) return false;
-    if (switch_to && at_switch_resolve(&options, switch_to, &s->plan, &s->then, NULL))
+    s->options = random_options(rng);
+    s->switch_to = PICK(rng, NULL, NULL, NULL, NULL, NULL, "async@step=5", "fmb@step=3",
+                        "backup:1@time=70ms", "ssp:1@loss=0.9", "dbs@step=4", "amb@step=6",
+                        "ringmaster:1@loss=4", "quorum@step=2", "batch-sync:2@time=200ms",
+                        "noise@epoch=0.5", "probe@epoch=1", "local-sgd:2@step=3", "diloco@step=2");
+    if (at_plan_resolve(&s->options, &s->plan, NULL)) return false;
+    if (s->switch_to && at_switch_resolve(&s->options, s->switch_to, &s->plan, &s->then, NULL))
         s->plan.then = NULL;
     s->plan.saves = true;
     s->plan.samples_epoch = 256;
     s->plan.save_steps = at_rng_uniform(rng) < 0.7 ? 1 + at_rng_below(rng, 6) : 0;
     s->plan.save_time = at_rng_uniform(rng) < 0.3 ? AT_MS(250) : 0;
     s->plan.open = at_rng_uniform(rng) < 0.2;
+    set_rounds(s, rng);
     if (s->plan.then) at_switch_share(&s->plan, &s->then);
     return true;
 }
@@ -188,8 +225,11 @@ static void set_pace(world *s, at_rng *rng)
                             .round_ns_mean = AT_MS(20),
                             .rounds_per_epoch = 1};
     if (at_pace_new(&pace, &s->pace, &fail)) fail_msg("%s", fail.text);
-    s->context = (at_world_context){
-        .plan = &s->plan, .task = &s->task, .pace = s->pace, .learning = &s->learning, .seed = 1};
+    s->context.plan = &s->plan;
+    s->context.task = &s->task;
+    s->context.pace = s->pace;
+    s->context.learning = &s->learning;
+    s->context.seed = 1;
     s->context.comm_delay = at_rng_uniform(rng) < 0.1 ? 0.005 : 0;
 }
 
@@ -207,6 +247,7 @@ static void set_faults(world *s, at_rng *rng)
     s->refusals = at_rng_uniform(rng) < 0.3 ? 0.3 : 0;
     s->saver_dies = at_rng_uniform(rng) < 0.3 ? 0.3 : 0;
     s->slow_disk = (at_ns[]){AT_US(100), AT_MS(20), AT_MS(800)}[at_rng_below(rng, 3)];
+    if (at_rng_uniform(rng) < 0.3) s->record_limit = 1000 + at_rng_below(rng, 8000);
     disk.lies = at_rng_uniform(rng) < 0.1;
     if (s->calm_at == 0) return;
     disk.short_writes = at_rng_uniform(rng) < 0.3 ? 0.3 : 0;
@@ -307,13 +348,21 @@ static void fault_leave_of_user(world *s)
     feed(s, (at_event){.kind = AT_EV_STOP});
 }
 
+/* SIGUSR1, see at_host_poll. */
+static void fault_save_asked(world *s)
+{
+    if (!s->hub.up) return;
+    s->hub.host.timer[AT_TIMER_SAVE] = hub_now(s);
+    covered.asked++;
+}
+
 static const struct {
     void (*happens)(world *s);
     double rate; /* per virtual second */
 } faults[] = {
     {fault_worker_dies, 0.8}, {fault_partition, 0.5},     {fault_pause, 0.4},
     {fault_clock_jumps, 0.2}, {fault_hub_dies, 0.6},      {fault_disk_fills, 0.2},
-    {fault_file_rots, 0.05},  {fault_leave_of_user, 0.1},
+    {fault_file_rots, 0.05},  {fault_leave_of_user, 0.1}, {fault_save_asked, 0.2},
 };
 
 static void random_fault(world *s)
@@ -489,6 +538,7 @@ static bool is_over(world *s)
     if (s->hub.up && s->hub.host.finished && !disk.dead) {
         s->finished = true;
         s->end = s->hub.host.hub->end;
+        s->trace = s->hub.host.hub->trace;
     }
     return s->finished || s->refused;
 }
@@ -575,6 +625,12 @@ static void check_logs(const world *s, at_err written)
     covered.replayed += err == AT_OK;
     if (err && whole) fail_msg("%s", fail.text);
     if (err) assert_true(fail.text[0]);
+    if (whole && !replay.thinned) {
+        assert_true(replay.complete);
+        assert_int_equal(replay.steps, s->ledger->steps);
+        assert_int_equal(replay.samples_used, s->ledger->samples_used);
+        assert_int_equal(replay.trace, s->trace);
+    }
     if (!err && replay.difference.found && !s->rotten)
         fail_msg("%s, event %llu: %s; recorded %s, replayed %s", replay.difference.log,
                  (unsigned long long)replay.difference.event, replay.difference.line,
@@ -672,7 +728,8 @@ static void assert_all_covered(void)
          c->hub_deaths,    c->worker_deaths, c->saver_deaths, c->power_cuts, c->resumed,
          c->refused,       c->pauses,        c->jumps,        c->evictions,  c->full,
          c->read_errors,   c->write_errors,  c->formula,      c->replayed,   c->nonfinite,
-         c->flipped_files, c->retries,       c->outdated,     c->gossip,     c->in_place};
+         c->flipped_files, c->retries,       c->outdated,     c->gossip,     c->in_place,
+         c->asked,         c->renumbered,    c->own_batches,  c->resized,    c->thinned};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i] < 10) fail_msg("count %zu is only %llu", i, (unsigned long long)counts[i]);
     if (c->late == 0) fail_msg("no report came after its sender had died");

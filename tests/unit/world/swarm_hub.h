@@ -257,7 +257,8 @@ static inline bool is_in_order(world *s, peer *from, const at_report_message *me
     at_report_bounds bounds = {.incarnation = from->incarnation,
                                .sequence = from->sequence,
                                .version = hub->version,
-                               .samples_max = at_plan_samples_max(&s->plan),
+                               .samples_max =
+                                   s->plan.own_batches ? INT32_MAX : at_plan_samples_max(&s->plan),
                                .drawn = from->counted,
                                .floats = PARAMS,
                                .ends = hub->end != AT_END_RUNNING};
@@ -310,19 +311,24 @@ static void describe_run(void *self, json_t *state, at_ns at)
     json_object_set_new(state, "tally", at_tally_json(((world *)self)->hub.tally, at));
 }
 
-static inline at_err open_tables(hub_process *h, at_fail *fail)
+static inline at_err open_tables(const world *s, hub_process *h, bool gap, at_fail *fail)
 {
-    at_recorder tables = {0};
-    at_sink     sink;
+    at_recorder        tables = {0};
+    at_sink            sink;
+    at_thinner_options thins = {
+        .folder = RUN, .limit = s->record_limit, .tally = h->tally, .gap = gap};
+    at_thinner *thinner = s->record_limit > 0 ? at_thinner_new(&thins) : NULL;
     at_err      err = at_sink_csv(&h->info, true, &sink, fail);
     if (!err) at_recorder_add(&tables, sink);
     if (!err) err = at_sink_eventlog(&h->info, &sink, fail);
     if (!err) at_recorder_add(&tables, sink);
-    if (!err) err = at_sink_buffered(&tables, &h->recorder, NULL, &sink, fail);
-    if (!err)
+    if (!err) err = at_sink_buffered(&tables, &h->recorder, thinner, &sink, fail);
+    if (!err) {
         at_recorder_add(&h->recorder, sink);
-    else
-        at_recorder_close(&tables, NULL);
+        return AT_OK;
+    }
+    at_thinner_free(thinner);
+    at_recorder_close(&tables, NULL);
     return err;
 }
 
@@ -344,7 +350,8 @@ static inline at_err open_records(world *s, at_fail *fail)
         AT_TRY(at_rewind_tables(RUN, h->resume.snapshot->version, h->resume.snapshot->clock, fail));
     bool thinned = false;
     if (resumes) AT_TRY(at_rewind_logs(RUN, h->resume.snapshot->version, &thinned, fail));
-    assert_false(thinned);
+    assert_true(!thinned || s->record_limit > 0);
+    covered.thinned += thinned;
     at_recorder_add(&h->recorder, ledger_sink(s->ledger));
     h->tally = at_tally_new(&h->info, &sink);
     assert_non_null(h->tally);
@@ -353,7 +360,7 @@ static inline at_err open_records(world *s, at_fail *fail)
     at_append_file_reserve(4096);
     AT_TRY(at_sink_workers(&h->info, &sink, fail));
     at_recorder_add(&h->recorder, sink);
-    AT_TRY(open_tables(h, fail));
+    AT_TRY(open_tables(s, h, thinned, fail));
     return resumes ? at_tally_resume(h->tally, json_object_get(h->resume.state, "tally"), fail)
                    : AT_OK;
 }
@@ -389,9 +396,37 @@ static inline at_err open_host(world *s, at_fail *fail)
     return at_resume_host(&s->context, &h->host, fail);
 }
 
+/* Of those who start a run again, some do so with another number of workers. */
+static inline void change_workers(world *s)
+{
+    at_plan_options o = s->options;
+    at_plan         plan, then, *now = &s->plan;
+    if (s->numbered == s->hub_lives || s->in_place) return;
+    s->numbered = s->hub_lives;
+    if (!chance(s, 0.3)) return;
+    o.workers = 1 + (uint32_t)at_rng_below(&s->rng, now->workers_max);
+    o.workers_max = now->workers_max;
+    if (o.workers_min > o.workers) o.workers_min = o.workers;
+    if (at_plan_resolve(&o, &plan, NULL)) return;
+    if (now->then && at_switch_resolve(&o, s->switch_to, &plan, &then, NULL)) return;
+    plan.saves = now->saves;
+    plan.save_steps = now->save_steps;
+    plan.save_time = now->save_time;
+    plan.samples_epoch = now->samples_epoch;
+    plan.open = now->open;
+    plan.own_batches = now->own_batches;
+    plan.drawn_extra = now->drawn_extra;
+    plan.then = now->then;
+    s->plan = plan;
+    if (plan.then) s->then = then;
+    if (plan.then) at_switch_share(&s->plan, &s->then);
+    covered.renumbered++;
+}
+
 static inline at_err open_hub(world *s, at_fail *fail)
 {
     hub_process *h = &s->hub;
+    change_workers(s);
     *h = (hub_process){.writes_at = AT_NEVER,
                        .starts_at = AT_NEVER,
                        .clock_ahead = h->clock_ahead,
@@ -424,9 +459,13 @@ static inline at_err close_hub(world *s, at_fail *fail)
 /* A hub that does not find what was confirmed has lost it, unless the disk lies or rots. */
 static inline void check_resumed(world *s)
 {
-    hub_process *h = &s->hub;
-    bool         honest = !disk.lies && !s->rotten && disk.read_errors == 0;
-    if (!h->resume.snapshot) return;
+    hub_process       *h = &s->hub;
+    bool               honest = !disk.lies && !s->rotten && disk.read_errors == 0;
+    const at_snapshot *snapshot = h->resume.snapshot;
+    if (!snapshot) return;
+    assert_int_equal(h->host.hub->trace, snapshot->trace);
+    assert_int_equal(h->host.hub->dealt, snapshot->dealt);
+    assert_int_equal(h->host.hub->samples_dropped, snapshot->samples_dropped);
     ledger_resume(s->ledger, h->resume.snapshot, h->w);
     if (honest && s->acknowledged != UINT64_MAX)
         assert_true(h->resume.snapshot->version >= s->acknowledged);
@@ -473,7 +512,7 @@ static inline void start_hub(world *s)
     s->hub.up = true;
     for (at_node id = 1; id <= s->plan.workers_max; id++) {
         s->hub.peer[id].drawn = at_resume_drawn(&s->hub.host, id);
-        atomic_store(&s->process[id].drawn, s->hub.peer[id].drawn);
+        if (!s->process[id].driving) atomic_store(&s->process[id].drawn, s->hub.peer[id].drawn);
     }
     feed(s, (at_event){.kind = AT_EV_START});
 }

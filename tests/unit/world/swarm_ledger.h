@@ -236,8 +236,9 @@ static inline void ledger_event(ledger *b, const at_event *event)
         b->ready_at[id] = AT_NEVER;
     } else if (event->kind == AT_EV_MESSAGE) {
         const at_report *report = &event->as.report;
-        bool             fresh = b->live[id] && report->incarnation == b->incarnation[id] &&
-                     report->sequence > b->received[id];
+        bool             owed = b->live[id] && b->ready_at[id] == AT_NEVER; /* it was ordered */
+        bool             fresh =
+            owed && report->incarnation == b->incarnation[id] && report->sequence > b->received[id];
         b->duplicates += !fresh;
         if (!fresh) return;
         b->received[id] = report->sequence;

@@ -23,6 +23,7 @@
 #include "net/frame.h"
 #include "record/log/append_file.h"
 #include "record/log/rewind.h"
+#include "record/log/thinner.h"
 #include "record/replay/replay.h"
 #include "record/sinks/buffered_sink.h"
 #include "record/sinks/sinks.h"
@@ -126,6 +127,7 @@ typedef struct coverage {
         packets;
     uint64_t write_errors, ends[AT_END_COUNT], drops[AT_DROP_COUNT];
     uint64_t gossip, in_place; /* steps */
+    uint64_t asked, renumbered, own_batches, resized, thinned;
     at_ns    time;
 } coverage;
 
@@ -133,6 +135,8 @@ static coverage covered;
 
 typedef struct world {
     at_rng           rng;
+    at_plan_options  options;
+    const char      *switch_to;
     at_plan          plan, then;
     at_task          task;
     at_learning      learning, inner;
@@ -146,6 +150,7 @@ typedef struct world {
     size_t           packets;
     uint64_t         births;
     uint32_t         connections, hub_lives;
+    uint32_t         numbered; /* life of the hub for which its number of workers was decided */
     uint32_t         broken[WORKERS + 1]; /* of each worker: this and older ones deliver no more */
     ledger          *ledger;
     const process   *running; /* whose clock at_clock_now reads; NULL: the hub's */
@@ -155,12 +160,14 @@ typedef struct world {
     bool     in_place; /* .. where workers update the parameters, too, and die with the hub */
     at_ns    delay;    /* mean of a message */
     double   late, drops, repeats, flips, refusals, saver_dies;
-    at_ns    slow_disk; /* until a checkpoint is written */
-    bool     hub_dies;  /* disk.kill_at is for the hub, not for the saver */
-    bool     cut_power; /* .. with its machine */
-    bool     rotten;    /* files were damaged: nothing is promised about the newest one */
+    uint64_t record_limit; /* bytes of tables and logs; 0: none */
+    at_ns    slow_disk;    /* until a checkpoint is written */
+    bool     hub_dies;     /* disk.kill_at is for the hub, not for the saver */
+    bool     cut_power;    /* .. with its machine */
+    bool     rotten;       /* files were damaged: nothing is promised about the newest one */
     bool     finished, refused;
     at_end   end;
+    uint64_t trace;        /* of the hub that has finished */
     uint64_t acknowledged; /* newest checkpoint that the saver has confirmed; UINT64_MAX: none */
     bool     stopped, lies;
     uint64_t faults; /* that have happened */
@@ -349,6 +356,7 @@ static bool send_report(void *self, const at_report *report)
     size_t size = AT_REPORT_MESSAGE_HEAD + (empty ? 0 : PARAMS * sizeof(float));
     if (chance(s, s->refusals) || reports_on_their_way(p) >= 2) return false;
     if (p->lags) message.report.work.version = 0;
+    covered.resized += s->context.round_size.law != AT_ROUND_AS_ORDERED;
     begin_packet(&new, s, p->id, true, PACKET_REPORT, size);
     at_report_message_write(new.bytes + AT_FRAME_HEAD, &message);
     if (!empty)
@@ -444,8 +452,17 @@ static inline double compute(world *s, process *p)
     return at_local_steps_micro(p->local, &m->draw);
 }
 
+/* A program has its own micro-batches. */
+static inline void resize_micro(world *s, process *p)
+{
+    if (!s->plan.own_batches) return;
+    p->micro.draw.count = 1 + (uint32_t)at_rng_below(&s->rng, 2 * p->micro.draw.count);
+    covered.own_batches++;
+}
+
 static inline void begin_micro(world *s, process *p)
 {
+    resize_micro(s, p);
     p->loss = compute(s, p);
     if (p->lies && !s->in_place && fault(s, 0.2)) {
         p->micro.gradient[1] = NAN;
