@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,6 +59,16 @@ static inline const char *fuzz_file(const char *name, const uint8_t *data, size_
     assert(done == (ssize_t)(size + more_size));
     close(fd);
     return path;
+}
+
+/* The text with this path in place of its first @; truncated to `size`. */
+static inline void fuzz_put_path(char *to, size_t size, const char *text, const char *path)
+{
+    const char *mark = strchr(text, '@');
+    if (mark)
+        snprintf(to, size, "%.*s%s%s", (int)(mark - text), text, path, mark + 1);
+    else
+        snprintf(to, size, "%s", text);
 }
 
 #endif
