@@ -6,9 +6,7 @@ import signal
 
 import support
 
-STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
-              "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise",
-              "stall", "loss-target", "probe", "anytime-sgd", "local-sgd", "diloco")
+STRATEGIES = (*support.GRADIENTS, *support.LOCAL_STEPS)
 SMALL = (*support.SMALL, "--micro-batch", 8, "--sample-time", "1ms")
 NETWORK = ("--latency", "2ms", "--comm-delay", "0.003")
 # Workers 5 and 6 join; 2 dies for good, 5 dies and comes back.

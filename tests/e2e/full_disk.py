@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A run on a disk that fills up: it says so, keeps what it wrote and still saves checkpoints."""
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -64,6 +65,25 @@ class FullDisk(support.TestCase):
         self.assertIn("File too large", done.stderr)
         self.assertTrue((run / "result.json").exists())
         self.assertGreater((run / "events.bin").stat().st_size, 0)
+        tables = sorted(run.glob("*.csv"))
+        self.assertTrue(any(not table.read_bytes().endswith(b"\n") for table in tables))
+        self.anytime("report", run, "--out", self.folder / "report")  # the steps that were written
+
+    def test_checkpoints_that_cannot_be_written_are_reported(self):
+        for verb in (("simulate",), ("train", "--workers", 0), ("train", "--workers", 2)):
+            with self.subTest(verb):
+                run = self.folder / "-".join(map(str, verb))
+                command = ["prlimit", "--fsize=14000", support.ANYTIME, *verb, "--data",
+                           "synthetic:200,400,5", "--batch", 2, "--optimizer", "momentum",
+                           "--record", "steps", "--steps", 50, "--checkpoint-every", 10,
+                           "--resources", 0, "--run", run]
+                done = subprocess.run([str(word) for word in command], capture_output=True,
+                                      text=True, stdin=subprocess.DEVNULL, timeout=support.BOUND,
+                                      check=False)
+                said = re.findall(r"step-0*(\d+)\.safetensors: cannot write", done.stderr)
+                self.assertEqual(said[0], "0", done.stderr)
+                self.assertEqual(said[-1], "50", done.stderr)
+                self.assertEqual(len(said), len(set(said)), done.stderr)
 
     def test_other_verbs_do_not_die_either(self):
         run = self.train(*support.SMALL, "--workers", 2, "--steps", 50)

@@ -158,17 +158,83 @@ class Logs(support.TestCase):
         self.anytime("simulate", "--from", run.folder, "--steps", 3)
 
 
-class Results(support.TestCase):
-    def test_no_string_controls_the_terminal(self):
+class Names(support.TestCase):
+    """Control characters in files and in their names never reach the terminal."""
+
+    EVIL = "x\x1b]0;y\x07\x1b[31m\x9b\x7f"
+    SHOWN = r"x\?\]0;y\?\?\[31m\?{2,3}"
+
+    def shown(self, *arguments):
+        ended = self.anytime(*arguments, errors="surrogateescape")
+        text = ended.out + ended.err
+        self.assertFalse(set(text) & {"\x1b", "\x07", "\x9b", "\x7f"}, (arguments, text))
+        return text
+
+    def write_rows(self, name, classes):
+        rows = (f"{row % 3},{row},\"{classes[row % 3]}\"\n" for row in range(60))
+        (self.folder / name).write_text("a,b,label\n" + "".join(rows))
+
+    def test_in_a_result(self):
         run = self.folder / "run"
         self.anytime("train", *SIM, "--steps", 5, "--quiet", "--run", run)
         path = run / "result.json"
-        result = json.loads(path.read_text())
-        path.write_text(json.dumps({**result, "command": "x\x1b[31m\x07y", "strategy": "\x9bfmb"}))
-        for verb in ("show", "report"):
-            shown = self.anytime(verb, run)
-            self.assertFalse(set(shown.out + shown.err) & {"\x1b", "\x07", "\x9b"}, verb)
-        self.assertIn("x?[31m?y", self.anytime("show", run).out)
+        evil = {"command": self.EVIL, "strategy": self.EVIL, "data": "x**\n\n<img>"}
+        path.write_text(json.dumps({**json.loads(path.read_text()), **evil}))
+        self.assertRegex(self.shown("show", run), self.SHOWN)
+        self.assertRegex(self.shown("report", run, "--out", "report"), self.SHOWN)
+        self.assertIn(r"x\*\*??\<img\>", (self.folder / "report/report.md").read_text())
+        exact = json.loads(self.shown("show", run, "--json"))
+        self.assertEqual({key: exact[key] for key in evil}, evil)
+
+    def test_of_files_folders_and_classes(self):
+        data, run = self.EVIL + ".csv", self.EVIL + "-run"
+        self.write_rows(data, [self.EVIL, "tab\t", "line\n"])
+        train = ("train", "--data", data, "--label", "label", "--model", "mlp:4", "--workers", 1,
+                 "--steps", 5)
+        self.assertRegex(self.shown(*train, "--dry-run"), f"on {self.SHOWN}.csv")
+        self.assertRegex(self.shown(*train, "--run", run), f" {self.SHOWN}.csv ")
+        self.assertRegex(self.shown("runs", "."), self.SHOWN)
+        self.assertRegex(self.shown("data", "info", data), self.SHOWN)
+        for verb in ("show", "replay", "eval", "report"):
+            self.shown(verb, run)
+        rows = self.shown("predict", run, data).splitlines()[1:]
+        self.assertEqual({len(row.split("\t")) for row in rows}, {2}, rows)
+        for row in rows:
+            self.assertRegex(row, rf"^({self.SHOWN}|tab\?|line\?)\t0\.")
+        exact = json.loads(self.shown("predict", run, data, "--json"))
+        self.assertEqual(set(exact["classes"]), {self.EVIL, "tab\t", "line\n"})
+        self.assertRegex(self.shown("runs", "remove", run), self.SHOWN)
+
+    def test_of_workers_and_in_nets(self):
+        rows = (f"{step},{worker or self.EVIL},{0.1 + 0.3 * (not worker)}\n" for step in
+                range(12) for worker in range(4))
+        (self.folder / "log.csv").write_text("step,worker,seconds\n" + "".join(rows))
+        self.assertRegex(self.shown("advise", "log.csv"), f"worker {self.SHOWN}:")
+        (self.folder / "x.net").write_text(f"# {self.EVIL}\ninput 4\nclasses 3\ndense 3\n")
+        self.assertRegex(self.shown("models", "show", "x.net"), self.SHOWN)
+
+    def test_that_are_not_utf8_name_the_same_files_later(self):
+        data, run, net = (os.fsdecode(b"\xe9" + name) for name in (b".csv", b"run", b"x.net"))
+        self.write_rows(data, "abc")
+        (self.folder / net).write_text("input 2\nclasses 3\ndense classes\n")
+        done = self.shown("train", "--data", data, "--label", "label", "--model", net, "--workers",
+                          1, "--steps", 5, "--quiet", "--run", run)
+        self.assertEqual(self.shown("eval", run), self.shown("eval", run + "/model.safetensors"))
+        self.assertIn(self.shown("eval", run), done)
+        self.shown("predict", run)
+        self.assertIn("9 steps", self.shown("train", "--resume", run, "--steps", 9))
+        [row] = json.loads(self.shown("runs", ".", "--json"))["runs"]
+        self.assertEqual(row["run"], "./?run")
+        self.assertRegex(row["data"], r"/\?\.csv$")
+        self.assertEqual(json.loads(self.shown("runs", "remove", run, "--json")),
+                         {"removed": ["?run"]})
+
+    def test_a_command_that_is_advised_is_quoted(self):
+        run = self.folder / "it's; one"
+        self.anytime("train", *SIM, "--steps", 40, "--straggler", "speed:1,4", "--quiet", "--run",
+                     run)
+        advice = self.anytime("advise", "it's; one").out
+        self.assertRegex(advice, r"--run 'it'\\''s; one-\w+'")
 
 
 class Pipes(support.TestCase):
@@ -282,6 +348,27 @@ class Links(support.TestCase):
                 ended = self.resume(run.folder, "--steps", 20).wait()
                 self.assertEqual(victim.read_text(), "precious\n")
                 self.assertNotEqual(ended.code, support.DONE, ended)
+
+    def test_a_table_that_leads_to_a_device_is_not_read(self):
+        run = self.train(*SIM, "--steps", 10)
+        (run.folder / "worker_stats.csv").unlink()
+        os.symlink("/dev/zero", run.folder / "worker_stats.csv")
+        ended = self.resume(run.folder, "--steps", 20).wait()
+        self.assertEqual(ended.code, support.IO, ended)
+        self.assertIn("symbolic link", ended.err)
+
+    def test_the_log_of_another_run_is_not_cut(self):
+        """It has the checkpoint from which the run in its folder is resumed."""
+        mine = self.train(*SIM, "--steps", 20, "--checkpoint-every", 10)
+        before = (mine.folder / "events.bin").read_bytes()
+        theirs = self.folder / "theirs"
+        shutil.copytree(mine.folder, theirs)
+        max((theirs / "checkpoint").iterdir()).unlink()
+        (theirs / "events.bin").unlink()
+        os.symlink(mine.folder / "events.bin", theirs / "events.bin")
+        ended = self.resume(theirs, "--steps", 30).wait()
+        self.assertEqual(ended.code, support.IO, ended)
+        self.assertEqual((mine.folder / "events.bin").read_bytes(), before)
 
     def test_the_user_may_name_a_run_by_a_link(self):
         run = self.train(*SIM, "--steps", 10)

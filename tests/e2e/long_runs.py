@@ -105,6 +105,9 @@ class LongRuns(support.TestCase):
         self.assertEqual(read.events["kind"][-1], "evaluated")
         self.assertEqual(read.events["version"].max(), 8000)
         self.assertEqual(len(read.steps["step"]), len(run.table("collect_stats.csv")))
+        longest = max(len(text) for text in read.events["text"])  # totals
+        memory = sum(column.nbytes for column in read.events.values())
+        self.assertLess(memory, len(read.events["text"]) * longest)
 
     def test_a_resumed_run_goes_on_with_exact_totals(self):
         whole = self.train(*LONG, "--record-limit", "none")

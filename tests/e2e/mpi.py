@@ -9,10 +9,7 @@ import subprocess
 import support
 from support import mpi
 
-STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
-              "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise",
-              "stall", "loss-target", "probe", "anytime-sgd", "local-sgd", "diloco",
-              "amb-gossip", "fmb-gossip")
+STRATEGIES = (*support.GRADIENTS, *support.LOCAL_STEPS, *support.GOSSIP)
 QUIET = ("--quiet", "--json")
 NET = "conv 3x3x8 bias=no\nbn\nrelu\nmaxpool 2\ndense 16\nrelu\ndropout keep=0.7\ndense classes\n"
 

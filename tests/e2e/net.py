@@ -201,5 +201,84 @@ class Elastic(net.TestCase):
             self.assert_ends(process)
 
 
+class Told(net.TestCase):
+    """Workers that are told to stop while they wait for a hub, or twice at once."""
+
+    def seek(self, address):
+        token = self.folder / "token"
+        token.write_text("0" * 32 + "\n")
+        token.chmod(0o600)
+        return self.spawn((support.ANYTIME, "work", address, "--token", token), {})
+
+    def assert_stops(self, worker, number=signal.SIGTERM):
+        worker.send_signal(number)
+        said = self.assert_ends(worker, support.STOPPED)
+        self.assertIn("stopped by a signal while waiting for the hub", said)
+
+    def wait_said(self, worker, words):
+        support.wait_until(lambda: words in worker.err_path.read_text(), f"it says: {words}")
+
+    def listen(self, backlog):
+        server = socket.create_server(("127.0.0.1", 0), backlog=backlog)
+        self.addCleanup(server.close)
+        return server, "127.0.0.1:%d" % server.getsockname()[1]
+
+    def test_while_there_is_no_hub(self):
+        server, address = self.listen(1)
+        server.close()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(signal=number.name):
+                worker = self.seek(address)
+                self.wait_said(worker, "trying again")
+                self.assert_stops(worker, number)
+
+    def test_while_the_hub_does_not_answer(self):
+        server, address = self.listen(1)
+        worker = self.seek(address)
+        self.addCleanup(server.accept()[0].close)
+        self.assert_stops(worker)
+
+    def test_while_nobody_takes_the_connection(self):
+        _, address = self.listen(0)
+        port = int(address.rsplit(":", 1)[1])
+
+        def begun():  # state 2: the connection was asked for
+            rows = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
+            return sum(row.split()[3] == "02" and int(row.split()[2].split(":")[1], 16) == port
+                       for row in rows)
+        for _ in range(4):
+            filler = socket.socket()
+            filler.setblocking(False)
+            filler.connect_ex(("127.0.0.1", port))
+            self.addCleanup(filler.close)
+        support.wait_until(begun, "the queue is full")
+        before = begun()
+        worker = self.seek(address)
+        support.wait_until(lambda: begun() > before, "the worker tries to connect")
+        self.assert_stops(worker)
+
+    def test_while_its_hub_is_gone(self):
+        hub = self.hub(*JOB, "--workers", 1, "--seconds", "1h", "--sample-time", "100us")
+        worker = self.work(hub)
+        hub.wait_steps(5)
+        hub.process.kill()
+        hub.wait()
+        self.wait_said(worker, "trying again")
+        self.assert_stops(worker)
+
+    def test_twice_at_once_is_one_request(self):
+        """As `timeout` does, which signals the process and its group."""
+        hub = self.hub(*JOB, "--workers", 1, "--seconds", "1h", "--sample-time", "1ms")
+        for _ in range(10):
+            steps = hub.steps()
+            worker = self.work(hub)
+            hub.wait_steps(steps + 2)
+            worker.send_signal(signal.SIGTERM)
+            worker.send_signal(signal.SIGTERM)
+            self.assertIn("the run continues", self.assert_ends(worker, support.STOPPED))
+        hub.signal(signal.SIGTERM)
+        hub.wait()
+
+
 if __name__ == "__main__":
     support.main()

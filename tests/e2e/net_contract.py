@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The contract of all worlds (contract.py), over plain TCP and over TLS."""
-from contract import LOCAL_STEPS, Contract, Seats as ThisMachine
+from contract import Contract, Seats as ThisMachine
 
 import support
 from support import net
@@ -11,7 +11,7 @@ del ThisMachine  # its tests are not repeated here
 
 class Net(Contract, net.TestCase):
     """Our own workers over plain TCP."""
-    more = LOCAL_STEPS
+    more = support.LOCAL_STEPS
 
     def play(self, *arguments):
         return self.complete(*arguments, workers=3)

@@ -22,8 +22,13 @@ JOB = (*support.SMALL, "--seconds", "1h", "--sample-time", "50us", "--record", "
 
 # Kinds of messages and sizes as in src/world/seat/seat_wire.h.
 PROTOCOL, NONCE, DIGEST = 5, 16, 32
-CHALLENGE, PROOF, HELLO, ASK_PARAMS, PARAMS, REFUSED = 0, 1, 2, 3, 4, 6
-GREETING, OWN_HELLO, REPORT, WORD = 12, 15, 20, 21
+CHALLENGE, PROOF, HELLO, ASK_PARAMS, PARAMS, WELCOME, REFUSED = 0, 1, 2, 3, 4, 5, 6
+GREETING, ASK_JOB, JOB_IS, OWN_HELLO, REPORT, WORD = 12, 13, 14, 15, 20, 21
+TOKEN = "0123456789abcdef0123456789abcdef"
+
+
+def proof(who, nonce, token):
+    return hashlib.sha256(who + nonce + token.encode() + bytes(65 - len(token))).digest()
 
 
 def head(kind, size):
@@ -40,6 +45,18 @@ class Stranger:
     def __init__(self, hub):
         host, port = hub.address().rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), timeout=support.BOUND)
+
+    @classmethod
+    def accept(cls, listener):
+        """The other end: a hub that knows the token, and has heard what a worker asks for."""
+        self = cls.__new__(cls)
+        self.socket = listener.accept()[0]
+        self.socket.settimeout(support.BOUND)
+        nonce = self.hear()[1][4:4 + NONCE]
+        self.send(message(CHALLENGE, struct.pack("<I", PROTOCOL) + bytes(NONCE)
+                          + proof(b"H", nonce, TOKEN)))
+        assert self.hear()[0] == PROOF
+        return self
 
     def send(self, data):
         self.socket.sendall(data)
@@ -66,9 +83,7 @@ class Stranger:
         return challenge[4:4 + NONCE]
 
     def prove(self, token, nonce):
-        text = token.encode()
-        self.send(message(PROOF, hashlib.sha256(b"S" + nonce + text
-                                                + bytes(65 - len(text))).digest()))
+        self.send(message(PROOF, proof(b"S", nonce, token)))
 
     def is_closed(self):
         """Reads to the end; the hub must close the connection."""
@@ -83,6 +98,12 @@ class Stranger:
 
 class Rogue(net.TestCase):
     """A server that pretends to be the hub."""
+
+    def token(self):
+        path = self.folder / "token"
+        path.write_text(TOKEN + "\n")
+        path.chmod(0o600)
+        return path
 
     def serve(self, context):
         """Accepts one connection; the address, and what happened to it when it is over."""
@@ -110,14 +131,33 @@ class Rogue(net.TestCase):
                        capture_output=True, timeout=support.BOUND)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
-        token = self.folder / "token"
-        token.write_text("0123456789abcdef0123456789abcdef\n")
-        token.chmod(0o600)
         address, thread, happened = self.serve(context)
-        ended = self.anytime("work", address, "--token", token, code=support.USAGE)
+        ended = self.anytime("work", address, "--token", self.token(), code=support.USAGE)
         self.assert_complaint(ended, "token")
         thread.join(support.BOUND)
         self.assertIsInstance(happened[0], Exception, "it was talked to")
+
+    JOB = {"model": "softmax", "data": "synthetic:300,4,2", "workers": 2, "strategy": "async"}
+    WELCOME = {"rank": 2, "workers": 2, "workers_max": 3, "seed": 1, "incarnation": 1,
+               "sequence": 0, "slots": 2, "cut_after": False, "micro_batch": 2, "sample_time": 0,
+               "round_ns": 0, "rounds": 1, "spin": 0, "floats": 16, "base": 0, "drawn": 0,
+               "straggler": "none", "scale": "1", "trace_scale": 1.0, "redrawn": 0,
+               "compress": "none", "rules": ["any:1", "free", "finish", "use"]}
+
+    def test_a_place_that_the_run_lacks_is_refused(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.settimeout(support.BOUND)
+            address = f"127.0.0.1:{listener.getsockname()[1]}"
+            worker = self.spawn((support.ANYTIME, "work", address, "--token", self.token()), {})
+            first = Stranger.accept(listener)
+            self.assertEqual(first.hear()[0], ASK_JOB)
+            first.send(message(JOB_IS, json.dumps(self.JOB).encode()))
+            self.assertTrue(first.is_closed())
+            second = Stranger.accept(listener)
+            self.assertEqual(second.hear()[0], OWN_HELLO)
+            second.send(message(WELCOME, json.dumps(self.WELCOME).encode()))
+            self.assertTrue(second.is_closed())
+        self.assertIn("a place that the run lacks", self.assert_ends(worker, support.FORMAT))
 
 
 class TestCase(net.TestCase):
@@ -347,7 +387,9 @@ class Liars(TestCase):
         return change
 
     def losses(self):
-        return [line for line in self.training.err().splitlines() if line.startswith("worker 2")]
+        """Why it was given up. The eviction that follows a bad report may be said later."""
+        return [line for line in self.training.err().splitlines()
+                if line.startswith("worker 2 ") and "evicted after a bad report" not in line]
 
     def test_lies_in_reports_evict_only_the_liar(self):
         lies = [("incarnation", 7), ("slot", 2), ("slot", 2**32 - 1), ("sequence", 0),
@@ -387,6 +429,57 @@ class Liars(TestCase):
         for process, relay in zip(crowd, relays):
             process.wait(support.BOUND)
             relay.close()
+
+
+class Chatter(Relay):
+    """Sends words without end after the first report of its worker."""
+
+    def __init__(self, hub):
+        self.begun, self.over = threading.Event(), threading.Event()
+        super().__init__(hub, message)
+
+    def lie(self, source, target):
+        speaker = Stranger.__new__(Stranger)
+        speaker.socket = source
+        try:
+            kind = None
+            while kind != REPORT:
+                kind, payload = speaker.hear()
+                target.sendall(message(kind, payload))
+            while not self.over.is_set():
+                target.sendall(message(WORD, bytes(40)) * 1000)
+                self.begun.set()
+        except (OSError, EOFError):
+            pass  # the hub has ended
+
+
+class Floods(TestCase):
+    """Those who know the token, and never stop sending."""
+
+    def test_who_asks_without_reading_the_answers_is_disconnected(self):
+        before = self.resident()
+        stranger = Stranger(self.training)
+        stranger.prove(self.token(), stranger.greet())
+        with self.assertRaises(ConnectionError):
+            while True:
+                stranger.send(message(ASK_JOB) * 1000)
+        stranger.socket.close()
+        self.training.wait_said("refused 127.0.0.1:")
+        self.assertLess(self.resident() - before, 16 << 10, "kB")
+        self.assert_goes_on()
+
+    def test_a_worker_that_talks_without_end_does_not_keep_the_hub_from_stopping(self):
+        relay = Chatter(self.training)
+        self.addCleanup(relay.close)
+        self.addCleanup(relay.over.set)
+        address = "127.0.0.1:%d" % relay.listener.getsockname()[1]
+        self.work(types.SimpleNamespace(address=lambda: address, token=self.training.token,
+                                        mark=self.training.mark), "--reconnect", "1ms")
+        self.assertTrue(relay.begun.wait(support.BOUND))
+        self.training.signal(signal.SIGTERM)
+        ended = self.training.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assert_ledger(ended)
 
 
 class Specs(net.TestCase):

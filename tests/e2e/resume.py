@@ -10,9 +10,7 @@ import signal
 import support
 
 SMALL = (*support.SMALL, "--eval-every", 0)
-STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
-              "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise",
-              "stall", "loss-target", "probe", "anytime-sgd", "local-sgd", "diloco --optimizer sgd",
+STRATEGIES = (*support.GRADIENTS, "anytime-sgd", "local-sgd", "diloco --optimizer sgd",
               "async --stale compensate:0.5", "ssp --stale compensate:0.5,versions=2")
 OPTIMIZERS = ("sgd", "momentum:0.8", "nesterov", "rmsprop", "adam:0.8,0.99", "adamw", "adagrad",
               "dual-averaging")
@@ -175,6 +173,17 @@ class RealTime(Resume):
         straight = self.whole("--workers", 2, "--steps", 100)
         self.assertEqual(longer.result["params_hash"], straight.result["params_hash"])
         self.assertEqual(longer.result["trace_hash"], straight.result["trace_hash"])
+
+    def test_a_command_that_is_repeated_is_kept_once(self):
+        whole = self.whole("--world", "sim", "--workers", 2, "--steps", 20)
+        folder = self.cut_back(whole)
+        for _ in range(4):  # as by a supervisor, after each crash
+            ended = self.finish(folder)
+            commands = ended.result["earlier_commands"]
+            (folder / "result.json").unlink()
+        self.assertEqual(len(commands), 2)
+        self.assertIn("--steps 20", commands[0])
+        self.assertIn("--resume", commands[1])
 
     def test_tables_have_every_step_once(self):
         whole = self.whole("--workers", 2, "--steps", 120, "--checkpoint-every", 50)

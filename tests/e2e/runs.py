@@ -179,6 +179,30 @@ class Python(support.TestCase):
             log.write_bytes(whole[:size])
             self.assertLess(len(anytime.read(ended.folder).events["time"]), len(kinds))
 
+    def test_events_of_all_parts_of_a_resumed_run_are_read(self):
+        sys.path.insert(0, str(support.ROOT / "python"))
+        import anytime
+        ended = self.train(*SMALL, "--steps", 5)
+        for steps in (8, 11):
+            self.anytime("train", "--resume", ended.folder, "--steps", steps)
+        events = anytime.read(ended.folder).events
+        self.assertEqual(list(events["kind"]).count("start"), 3)
+        self.assertEqual(list(events["kind"]).count("apply"), 11)
+        self.assertEqual(events["version"].max(), 11)
+        self.assertTrue((numpy.diff(events["time"]) >= 0).all())
+
+    def test_a_table_that_ends_within_a_line_is_read_up_to_it(self):
+        sys.path.insert(0, str(support.ROOT / "python"))
+        import anytime
+        ended = self.train(*SMALL, "--steps", 5)
+        table = ended.folder / "collect_stats.csv"
+        whole = table.read_bytes()
+        last = len(whole.splitlines(keepends=True)[-1])
+        for missing in range(1, last + 1):
+            table.write_bytes(whole[:-missing])
+            samples = anytime.read(ended.folder).steps["total_samples"]
+            self.assertEqual(list(samples), [32] * 4, missing)
+
 
 if __name__ == "__main__":
     support.main()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Programs that die, freeze, hang and shout: the run goes on, and nothing is left of it.
 
-ANYTIME_CHAOS=200 kills that many of them.
+ANYTIME_CHAOS=200 kills that many of them, under every strategy.
 """
 import os
 import random
@@ -10,8 +10,7 @@ import signal
 import support
 from support import processes, seats
 
-STRATEGIES = ("fmb", "async", "backup")
-KILLS_EACH = -(-int(os.environ.get("ANYTIME_CHAOS", "30")) // len(STRATEGIES))
+KILLS_EACH = -(-int(os.environ.get("ANYTIME_CHAOS", "38")) // len(support.GRADIENTS))
 
 
 class Chaos(seats.TestCase):
@@ -26,7 +25,7 @@ class Chaos(seats.TestCase):
                            run.workers()[victim["id"]]["state"] == "working", "it is replaced")
 
     def test_killed_workers_are_replaced_and_the_ledger_is_exact(self):
-        for strategy in STRATEGIES:
+        for strategy in support.GRADIENTS:
             with self.subTest(strategy=strategy):
                 run = self.launch("-n", 3, "--strategy", strategy, "--sample-time", "100us",
                                   "--steps", 10**9, "--quiet", "--record", "steps",

@@ -16,10 +16,6 @@ import support
 from support import processes
 
 MINUTES = float(os.environ.get("ANYTIME_SOAK", "0"))
-STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
-              "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise", "stall",
-              "loss-target", "probe", "anytime-sgd", "local-sgd", "diloco", "amb-gossip",
-              "fmb-gossip", "hogwild")
 KILLS_SHORT = 6
 SECONDS_LONG = 45  # of one strategy in the long form
 HUBS_LONG = 3  # killed per strategy in the long form, once in the short one
@@ -165,8 +161,8 @@ class Soak(support.TestCase):
         began = time.monotonic()
         end = began + 60 * MINUTES
         turn = 0
-        while turn < len(STRATEGIES) or time.monotonic() < end:
-            strategy = STRATEGIES[turn % len(STRATEGIES)]
+        while turn < len(support.STRATEGIES) or time.monotonic() < end:
+            strategy = support.STRATEGIES[turn % len(support.STRATEGIES)]
             with self.subTest(strategy, turn=turn):
                 self.play(strategy)
             turn += 1

@@ -76,6 +76,20 @@ class Standby(net.TestCase):
         for process in crowd:
             self.assert_ends(process)
 
+    def test_one_that_is_told_to_stop_ends_and_the_run_goes_on(self):
+        hub = self.hub(*JOB, "--seconds", "1h", "--sample-time", "100us")
+        crowd = [self.work(hub), self.work(hub)]
+        hub.wait_steps(5)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            other = self.stand_by(hub, "127.0.0.1:0")
+            other.send_signal(number)
+            self.assertIn("stopped by a signal", self.assert_ends(other, support.STOPPED))
+        hub.wait_steps(hub.steps() + 5)
+        hub.signal(signal.SIGTERM)
+        self.assertEqual(hub.wait().code, support.STOPPED)
+        for process in crowd:
+            self.assert_ends(process)
+
     def test_what_cannot_work_is_refused(self):
         alone = self.anytime("hub", "--standby", code=support.USAGE)
         self.assert_complaint(alone, "--resume")

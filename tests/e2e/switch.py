@@ -57,6 +57,19 @@ class VirtualTime(Switching):
                         self.assertEqual(whole.result[key], ended.result[key], (key, ended))
                     self.assert_replays(ended)
 
+    def test_size_rules_measure_from_the_switch_on(self):
+        """What was before it is not a part of their first epoch, neither its time nor its end."""
+        ended = self.train(*JOB, "--world", "sim", "--workers", 4, "--switch", "probe@epoch=1.5",
+                           "--latency", "5ms", "--sample-time", "100us", "--epochs", 7)
+        sizes = [row["num_samples"] for row in ended.table("worker_stats.csv")
+                 if row["rank"] == "1"]
+        epoch = {size: 2000 / 4 / size for size in (32, 64, 128, 256)}
+        self.assertEqual(list(dict.fromkeys(sizes)), [str(size) for size in epoch])
+        self.assertAlmostEqual(sizes.count("32"), 2 * epoch[32], delta=2)
+        for size in (64, 128):
+            self.assertAlmostEqual(sizes.count(str(size)), epoch[size], delta=1)
+        self.assert_replays(ended)
+
     def cut_back(self, whole):
         """The folder as it was before its last checkpoint was written."""
         folder = whole.folder.with_name(whole.folder.name + "-cut")

@@ -49,10 +49,14 @@ class Responses(dashboard.TestCase):
 
     def test_every_response_has_security_headers(self):
         board = self.watch(self.run_folder)
-        for path in ("/", "/api/runs", "/api/summary", "/metrics", "/healthz", "/nothing"):
-            _, headers, _ = board.get(path)
+        for path, token in (("/", True), ("/api/runs", True), ("/api/summary", True),
+                            ("/metrics", True), ("/healthz", True), ("/nothing", True),
+                            ("/", False), ("/api/runs", False)):
+            _, headers, _ = board.get(path, token=token)
             self.assertIn("default-src 'none'", headers["Content-Security-Policy"], path)
             self.assertIn("script-src 'self';", headers["Content-Security-Policy"], path)
+            self.assertIn("frame-ancestors 'none'", headers["Content-Security-Policy"], path)
+            self.assertEqual(headers["X-Frame-Options"], "DENY", path)
             self.assertEqual(headers["X-Content-Type-Options"], "nosniff", path)
             self.assertEqual(headers["Cache-Control"], "no-store", path)
             self.assertEqual(headers["Referrer-Policy"], "no-referrer", path)

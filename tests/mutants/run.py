@@ -51,6 +51,7 @@ MUTANTS = (
      "    drain_if_due(hub, out);\n    if (hub->version % 5) release_ready(hub, now, out);", SWARM),
     ("weights-ignored", "src/world/core/update.c", "u->weights[i] = (float)weight;",
      "u->weights[i] = weight > 0;", SWARM),
+    ("resumed-without-trace", "src/step/snapshot.c", "hub->trace = snapshot->trace;", "", SWARM),
     ("draws-not-counted", "src/world/core/driver.c",
      "atomic_store_explicit(o->drawn, drawn + action->samples",
      "atomic_store_explicit(o->drawn, drawn", SWARM),

@@ -27,6 +27,15 @@ BOUND = 300.0
 # Small enough to load quickly, large enough to learn from.
 SMALL = ("--data", "synthetic:2000,20,5", "--batch", "32")
 
+# All strategies, by what their workers report: gradients, the changes that local steps made, or
+# only counts, because they average with their neighbors.
+GRADIENTS = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
+             "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise", "stall",
+             "loss-target", "probe")
+LOCAL_STEPS = ("anytime-sgd", "local-sgd", "diloco")
+GOSSIP = ("amb-gossip", "fmb-gossip")
+STRATEGIES = (*GRADIENTS, *LOCAL_STEPS, *GOSSIP, "hogwild")
+
 DONE, FAILED, USAGE, FORMAT, MISSING, IO, STOPPED = 0, 1, 2, 65, 66, 74, 75
 
 
