@@ -13,7 +13,7 @@ import time
 import unittest
 
 import support
-from support import mpi
+from support import mpi, processes
 
 RECOVERY = ("--enable-recovery",)
 KILLS = int(os.environ.get("ANYTIME_CHAOS", "0"))
@@ -129,6 +129,12 @@ class Chaos(mpi.TestCase):
                 self.assert_lost(result, [])
                 unaccounted = result["wall_seconds"] - result["seconds"]
                 self.assertGreaterEqual(unaccounted, PAUSE, result)  # as after Ctrl-Z and fg
+
+    def test_only_the_main_thread_of_a_hub_handles_its_signals(self):
+        """Another one might handle SIGCONT after the main thread has gone on and read the clock."""
+        run = self.begin()
+        self.assertEqual(processes.threads_with(run.hub(), signal.SIGCONT), {run.hub()})
+        self.assert_lost(self.stop(run), [])
 
     def test_a_lease_limits_the_silence_of_a_rank(self):
         run = self.begin("--lease", "1s", "--strategy", "async")

@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <limits.h>
 #include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -110,12 +112,23 @@ void at_mpi_session_end(void)
     in_session = false;
 }
 
+/* Threads of MPI inherit that signals are blocked, so that this one handles them: before it goes on
+ * after a stop, it must have noticed that (at_host_now). */
+static int init_without_signals(void)
+{
+    sigset_t all, before;
+    int      level;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
 static at_err initialize(at_fail *fail)
 {
-    int level;
     assert(!in_session);
-    if (at_mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread",
-                     fail))
+    if (at_mpi_check(init_without_signals(), "MPI_Init_thread", fail))
         return at_fail_set(fail, AT_ERR_FAILED, "check the installation with `anytime doctor`",
                            "cannot start MPI: MPI_Init_thread failed");
     ours = true;

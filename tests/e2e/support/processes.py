@@ -65,6 +65,17 @@ def handles(pid, number):
     return False
 
 
+def threads_with(pid, number):
+    """The threads of the process that do not block this signal."""
+    found = set()
+    for task in (PROC / str(pid) / "task").iterdir():
+        with contextlib.suppress(OSError):
+            for line in (task / "status").read_text().splitlines():
+                if line.startswith("SigBlk:") and not int(line.split()[1], 16) >> (number - 1) & 1:
+                    found.add(int(task.name))
+    return found
+
+
 def shared_names(pid):
     """Named memory objects of the process, which could be left behind."""
     names = set()
