@@ -63,7 +63,7 @@ class Stopping(support.TestCase):
 
     def hang(self, workers):
         """A run that cannot stop promptly: a process it has to wait for is frozen."""
-        run = self.start(*ENDLESS, "--workers", workers)
+        run = self.start(*ENDLESS, "--workers", workers, "--lease", "1h")
         rows = run.wait_working()
         os.kill(rows[2]["pid"] if workers else run.evaluator(), signal.SIGSTOP)
         return run

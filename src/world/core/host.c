@@ -572,7 +572,6 @@ void at_host_poll(at_host *host, at_ns now)
 
 static void final_score_by_evaluator(at_host *host, at_ns last_apply)
 {
-    assert(host->evaluator);
     at_evaluation evaluation;
     assert(host->evaluator);
     if (at_evaluator_busy(host->evaluator)) {
