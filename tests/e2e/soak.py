@@ -3,8 +3,8 @@
 
 The model is tiny and nothing is delayed, so that rounds are as short as they can be. Memory and
 descriptors of every process are watched, and the ledger is exact at the end of each run. Something
-is killed about every second. Each strategy has its turn, two minutes in all; ANYTIME_SOAK=60 goes on
-for so many minutes, with longer turns. A line is printed for each run, and a sum at the end.
+is killed about every second. Each strategy has its turn, two minutes in all; ANYTIME_SOAK=60 takes
+60 minutes, with longer turns. A line is printed for each run, and a sum at the end.
 """
 import contextlib
 import os
