@@ -367,6 +367,16 @@ at_err at_order_message_check(const at_order_message *message, uint32_t samples_
     return fail->err;
 }
 
+at_err at_params_message_check(const at_hub_message *message, uint64_t newest, at_fail *fail)
+{
+    cursor c = {.fail = fail};
+    assert(message->kind == AT_HUB_MESSAGE_WORK);
+    *fail = (at_fail){0};
+    reject(&c, newest != AT_VERSION_NONE && message->version < newest,
+           "parameters older than those before, version", message->version);
+    return fail->err;
+}
+
 /* ---- reports ------------------------------------------------------------------------------- */
 
 /* A place in a vector, from 1 on; 0: none. One beyond 32 bits is sent as the last of them. */

@@ -275,4 +275,8 @@ at_err at_report_message_check(const at_report_message *message, const at_report
 at_err at_order_message_check(const at_order_message *message, uint32_t samples_max,
                               uint64_t version, at_fail *fail);
 
+/* Checks that the parameters of a WORK message, if it has any, are not older than the newest that
+ * this worker has (AT_VERSION_NONE: none). */
+at_err at_params_message_check(const at_hub_message *message, uint64_t newest, at_fail *fail);
+
 #endif

@@ -159,6 +159,7 @@ static at_err read_work(at_mpi_transport *w, const at_hub_message *mail, size_t 
                             (const float *)(const void *)(into->bytes + AT_HUB_MESSAGE_HEAD),
                             mail->version);
     } else if (mail->version != AT_VERSION_NONE) {
+        AT_TRY(at_params_message_check(mail, newest(w), fail));
         into->version = mail->version;
         into->base = mail->base;
         into->rows = mail->rows;

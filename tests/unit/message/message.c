@@ -509,6 +509,19 @@ static void an_order_must_fit_what_the_worker_has(void **state)
     assert_int_not_equal(at_order_message_check(&bad, 32, 4, &fail), AT_OK);
 }
 
+static void parameters_must_not_become_older(void **state)
+{
+    (void)state;
+    at_fail        fail;
+    at_hub_message message = {.kind = AT_HUB_MESSAGE_WORK, .version = 4};
+    assert_int_equal(at_params_message_check(&message, AT_VERSION_NONE, &fail), AT_OK);
+    assert_int_equal(at_params_message_check(&message, 4, &fail), AT_OK); /* sent again */
+    assert_int_equal(at_params_message_check(&message, 5, &fail), AT_ERR_FORMAT);
+    assert_non_null(strstr(fail.text, "older than those before, version (4)"));
+    message.version = AT_VERSION_NONE; /* orders only */
+    assert_int_equal(at_params_message_check(&message, 5, &fail), AT_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -528,6 +541,7 @@ int main(void)
         cmocka_unit_test(control_characters_in_texts_are_replaced),
         cmocka_unit_test(a_report_must_fit_the_run),
         cmocka_unit_test(an_order_must_fit_what_the_worker_has),
+        cmocka_unit_test(parameters_must_not_become_older),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
