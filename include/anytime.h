@@ -21,8 +21,8 @@
  * first, or write `loss_at` instead, which is called with samples of a random order that is new in
  * every pass.
  *
- * Call it before your program has started threads: forked workers lack them, and wait for ever for
- * what a thread would do.
+ * Call it before your program starts threads: forked workers lack them, and would wait forever for
+ * what a thread should do.
  *
  * Under mpirun or srun nothing is forked: all copies of the program are one run, in which rank 0 is
  * the hub and the others are workers. All of them call at_train with the same arguments, and all
@@ -121,7 +121,7 @@ typedef enum at_seat_status {
     AT_SEAT_JOINED = 1,    /* the seat is taken */
     AT_SEAT_ALONE = 2,     /* no hub is named: train as without anytime */
     AT_SEAT_WORK = 3,      /* a round begins: compute at least one micro-batch */
-    AT_SEAT_MORE = 4,      /* go on with the next micro-batch of this round */
+    AT_SEAT_MORE = 4,      /* continue with the next micro-batch of this round */
     AT_SEAT_REPORT = 5,    /* the round is complete: call at_seat_report, then at_seat_next */
     AT_SEAT_ABANDON = 6,   /* the round was given up and its gradient is discarded: at_seat_next */
     AT_SEAT_REFRESHED = 7, /* as MORE, but newer parameters were installed */
@@ -296,7 +296,7 @@ void at_seat_group_set(at_seat *seat, uint32_t group, const at_seat_group *value
 void at_seat_evaluated(at_seat *seat, uint64_t version, double accuracy, double loss);
 
 /* Between at_seat_aside(seat, 1) and (seat, 0) the seat does something else (evaluation, saving):
- * neither the round's clock nor the hub's patience runs. */
+ * the round's clock stands still, and the hub does not evict it. */
 void at_seat_aside(at_seat *seat, int begins);
 
 /* Named tensors that the hub keeps for the seats: integer buffers, the state of an optimizer. The

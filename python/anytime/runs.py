@@ -174,7 +174,7 @@ def read(run: Union[str, Path]) -> Run:
     """Reads a run folder into numpy arrays. `latest` is the newest run in runs/."""
     folder = _find(run)
     if not folder.is_dir():
-        raise Error(f"{folder}: there is no such run", 66)
+        raise Error(f"{folder}: there is no such run; `anytime runs` lists them", 66)
     result = folder / "result.json"
     return Run(folder, json.loads(result.read_text()) if result.exists() else {},
                *(_table(folder / name) for name in ("master_stats.csv", "collect_stats.csv",

@@ -102,7 +102,7 @@ class Seat:
 
     def next(self, update: Optional[Callable[[c.Order], None]] = None) -> bool:
         """Waits for the next round, described in `order`; False: the run is over. Where workers
-        update, `update` is called with every order that wants something: see at_seat_order."""
+        update, `update` is called with every order that asks for something: see at_seat_order."""
         while True:
             status = self._library.at_seat_next(self._handle, ctypes.byref(self.order))
             order = self.order
@@ -175,7 +175,7 @@ class Seat:
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
-        """While the block runs, neither the round's clock nor the hub's patience does."""
+        """While the block runs, the round's clock stands still, and the hub does not evict it."""
         self._library.at_seat_aside(self._handle, 1)
         try:
             yield

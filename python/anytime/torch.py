@@ -600,7 +600,7 @@ class Optimizer(torch.optim.Optimizer):
             self._seat.evaluated(self._final.version, accuracy, loss)
 
     def aside(self) -> ContextManager[None]:
-        """`with opt.aside():` around evaluation or saving: no clock of the run counts it."""
+        """`with opt.aside():` around evaluation or saving: the run's clocks skip it."""
         return self._seat.aside() if self._seat and not self.done else contextlib.nullcontext()
 
     def add_param_group(self, param_group: dict) -> None:
@@ -615,7 +615,7 @@ class Optimizer(torch.optim.Optimizer):
         return self.inner.state_dict()
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """To be called before anytime.Optimizer is made, in a run."""
+        """In a run, call it before anytime.Optimizer is made."""
         if self._seat:
             raise c.Error("load the optimizer's state before anytime.Optimizer is made, or "
                           "continue the run with `anytime run --resume`", 2)
