@@ -33,7 +33,11 @@ static at_err feed_file(at_step_log_reader *reader, const char *path, at_fail *f
     enum { BLOCK = 1 << 16 };
     at_source *source = NULL;
     size_t     got = 1;
-    AT_TRY(at_source_open(path, &source, fail));
+    at_err     opened = at_source_open(path, &source, fail);
+    if (opened == AT_ERR_MISSING)
+        return at_fail_set(fail, opened, "give the folder of a run, or a CSV file of step times",
+                           "%s: no such file or folder", path);
+    AT_TRY(opened);
     char  *block = malloc(BLOCK);
     at_err err = block ? at_step_log_next_file(reader, fail) : at_fail_memory(fail);
     while (!err && got > 0) {

@@ -68,7 +68,9 @@ at_err at_token_file(const char *path, char token[AT_TOKEN_SIZE], at_fail *fail)
     if (fits && (rest == 0 || (rest == 1 && bytes[length] == '\n')))
         snprintf(token, AT_TOKEN_SIZE, "%.*s", (int)length, (const char *)bytes);
     else
-        err = at_fail_set(fail, AT_ERR_FORMAT, "remove the file to get a new token",
+        err = at_fail_set(fail, AT_ERR_FORMAT,
+                          "copy the hub's RUN/token again; for `hub` and `watch`, remove "
+                          "the file to get a new one",
                           "%s: not a token: expected 16 to 64 letters, digits, - and _", path);
     free(bytes);
     return err;

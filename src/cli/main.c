@@ -63,6 +63,10 @@ static void print_verb(const at_verb *verb, bool all)
            verb->about);
     size_t more = at_options_help(stdout, verb->options, all);
     if (more > 0) printf("\n`anytime %s --help all` shows %zu more options.\n", verb->name, more);
+    if (all && (verb->options & AT_FOR_TRAIN) && !(verb->options & AT_FOR_SIMULATE))
+        printf(
+            "\n`anytime simulate --help all` also shows the options of simulations, and rare ones "
+            "such\nas --record-limit.\n");
 }
 
 static at_err unknown_verb(const char *name, at_fail *fail)

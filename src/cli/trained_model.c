@@ -99,12 +99,16 @@ static at_err read_as_trained(at_parsed *parsed, const char *inputs, at_fail *fa
     json_t     *json = json_loads(inputs, 0, NULL);
     const char *format = json_string_value(json_object_get(json, "format"));
     bool        pictures = format && strcmp(format, "images") == 0;
+    bool        made = format && strncmp(format, "synthetic", strlen("synthetic")) == 0;
     snprintf(name, sizeof name, "%s:%s", format ? format : "", file);
     json_decref(json);
     if (pictures)
         return at_fail_set(fail, AT_ERR_USAGE, "give pictures, or a folder of them",
                            "%s is not a JPEG or PNG picture, and the model was trained on pictures",
                            file);
+    if (made)
+        return at_fail_set(fail, AT_ERR_USAGE, "give a file with labels: --test-data FILE",
+                           "%s cannot be read as the training data were: they are synthetic", file);
     return at_options_set(parsed, AT_FOR_TRAIN, "test-data", name, fail);
 }
 
@@ -129,7 +133,7 @@ at_err at_trained_model_open(at_trained_model *t, const char *verb, at_samples s
 {
     *t = (at_trained_model){0};
     if (parsed->words != 1 && (parsed->words == 0 || samples != AT_SAMPLES_ANY))
-        return at_fail_set(fail, AT_ERR_USAGE, NULL,
+        return at_fail_set(fail, AT_ERR_USAGE, "`anytime runs` lists the runs in runs/",
                            "anytime %s needs one run folder or one .safetensors file", verb);
     t->source = parsed->word[0];
     bool own_data = at_options_given(parsed, "data"), own_prep = at_options_given(parsed, "prep");

@@ -151,9 +151,14 @@ at_err at_safetensors_newest(const char *source, char path[AT_SAFETENSORS_PATH_S
     }
     at_err found = at_checkpoint_open(source, &saved, &none);
     at_err err = choose(source, path, &saved, note, fail);
-    if (!err && found == AT_ERR_FORMAT && at_disk->stat(path, &status) != 0) {
+    bool   lacks = !err && at_disk->stat(path, &status) != 0;
+    if (lacks && found == AT_ERR_FORMAT) {
         if (fail) *fail = none; /* all checkpoints are damaged */
         err = found;
+    } else if (lacks) {
+        err = at_fail_set(fail, AT_ERR_MISSING,
+                          "a run writes them at its end, and with --record none not at all",
+                          "%s: the run folder has no weights", source);
     }
     at_checkpoint_close(&saved);
     return err;

@@ -200,8 +200,8 @@ static at_err take_log(const at_step_log *log, const at_pace_options *options, v
     size_t cells, size;
     if (log->workers < options->workers)
         return at_fail_set(fail, AT_ERR_FORMAT, "use fewer workers",
-                           "step times of %u workers for %u workers", log->workers,
-                           options->workers);
+                           "has step times of %u worker%s, but there are %u", log->workers,
+                           log->workers == 1 ? "" : "s", options->workers);
     double *factor = NULL;
     if (at_size_product(log->steps, options->workers, &cells) &&
         at_size_product(cells, sizeof(double), &size))

@@ -156,7 +156,9 @@ static at_err listen_at(at_server *server, at_fail *fail)
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
     if (server->daemon) return AT_OK;
     return at_fail_set(fail, AT_ERR_IO,
-                       "choose another port with --listen, or port 0 for any free one",
+                       errno == EADDRNOTAVAIL
+                           ? "give --listen an address of this machine, or 0.0.0.0"
+                           : "choose another port with --listen, or port 0 for any free one",
                        "cannot listen on %s:%u%s%s", address->host, address->port,
                        errno ? ": " : "", errno ? strerror(errno) : "");
 }

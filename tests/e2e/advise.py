@@ -340,7 +340,8 @@ class Advise(support.TestCase):
                 path = self.folder / f"{name}.csv"
                 path.write_text(text)
                 self.assert_complaint(self.advise(path, code=support.FORMAT), complaint)
-        self.advise(self.folder / "nowhere.csv", code=support.MISSING)
+        self.assert_complaint(self.advise(self.folder / "nowhere.csv", code=support.MISSING),
+                              "no such file or folder", "CSV file of step times")
         self.advise(self.folder, code=support.MISSING)
         self.advise(code=support.USAGE)
         self.advise(self.folder / "nan.csv", "--unit", "days", code=support.USAGE)

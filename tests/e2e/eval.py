@@ -153,7 +153,11 @@ class Eval(support.TestCase):
         self.assert_complaint(self.anytime("eval", self.folder / "no", code=support.MISSING), "no")
         folder = self.train(*support.SMALL, "--steps", 2, "--record", "none").folder
         ended = self.anytime("eval", folder, code=support.MISSING)
-        self.assert_complaint(ended, "model.safetensors")
+        self.assert_complaint(ended, "has no weights", "--record none")
+        folder = self.folder / "empty"
+        folder.mkdir()
+        self.assert_complaint(self.anytime("eval", folder, code=support.MISSING),
+                              "has no result.json", "anytime runs")
 
 
 if __name__ == "__main__":

@@ -51,6 +51,13 @@ class Predict(support.TestCase):
         ended = self.anytime("predict", self.folder / "nothing", code=support.MISSING)
         self.assert_complaint(ended, "nothing")
 
+    def test_a_file_cannot_be_read_as_synthetic_data(self):
+        rows = self.folder / "rows.csv"
+        rows.write_text("a,b\n1,2\n")
+        ended = self.train(*support.SMALL, "--steps", 2)
+        self.assert_complaint(self.anytime("predict", ended.folder, rows, code=support.USAGE),
+                              "rows.csv", "synthetic", "--test-data")
+
     def test_exactly_one_run_is_required(self):
         self.assert_complaint(self.anytime("predict", code=support.USAGE), "one run")
 

@@ -72,7 +72,7 @@ class Traces(support.TestCase):
         trace.write_text("step,worker,seconds\n1,0,1\n2,0,1\n3,0,1\n")
         ended = self.simulate("--straggler", f"trace:{trace}", "--workers", 2, "--steps", 1,
                               code=support.FORMAT)
-        self.assert_complaint(ended, "step times of 1 workers for 2 workers")
+        self.assert_complaint(ended, "has step times of 1 worker, but there are 2")
         ended = self.simulate("--faults", f"trace:{trace}", "--workers", 2, "--steps", 1,
                               code=support.FORMAT)
         self.assert_complaint(ended, "a column is missing")

@@ -135,6 +135,9 @@ class Help(Case):
         simulation = set(echo) - listed
         self.assertLessEqual({"latency", "bandwidth", "faults", "comm-delay"}, simulation)
         self.assertLessEqual(simulation, set(self.options("simulate", "--help", "all")))
+        for verb in ("train", "run", "hub"):
+            self.assertIn("\n`anytime simulate --help all` also shows",
+                          self.good(verb, "--help", "all"))
 
     def test_help_for_one_verb_does_not_mention_another(self):
         self.assertIn("Largest number of workers to measure", self.good("link", "--help"))
@@ -256,7 +259,7 @@ class Refusal(Case):
         self.refused(USAGE, "one loop", *TINY, "--gather", "any:1", "--release", "free")
 
     def test_a_missing_value_is_not_taken_from_the_next_option(self):
-        self.refused(USAGE, "--lr needs a value", *TINY, "--lr")
+        self.refused(USAGE, "--lr needs a value", *TINY, "--lr", hint="write --lr X")
         self.refused(USAGE, "--run needs a value", *TINY, "--run", "--json")
 
     def test_data_that_is_missing_or_does_not_fit_is_refused(self):
@@ -451,7 +454,7 @@ class Data(Case):
                      hint="subcommands: list, get NAME, info NAME or PATH")
         self.refused(USAGE, "unknown subcommand 'data lst'", "data", "lst",
                      hint="did you mean list")
-        self.refused(USAGE, "needs a NAME", "data", "get")
+        self.refused(USAGE, "needs a NAME", "data", "get", hint="anytime data list")
         self.refused(USAGE, "needs a NAME or PATH", "data", "info")
         self.refused(USAGE, "unexpected argument 'b'", "data", "info", "a", "b")
         self.refused(USAGE, "fashon-mnist", "data", "get", "fashon-mnist", hint="fashion-mnist")

@@ -169,6 +169,8 @@ class Responses(dashboard.TestCase):
         self.assert_complaint(self.anytime("watch", "a", "a", code=support.USAGE), "twice")
         self.assert_complaint(self.anytime("watch", "a", "--listen", "example.com:80",
                                            code=support.USAGE), "--listen")
+        self.assert_complaint(self.anytime("watch", "a", "--listen", "192.0.2.1:0",
+                                           code=support.IO), "an address of this machine")
 
     def test_a_port_in_use_is_reported(self):
         board = self.watch(self.run_folder)

@@ -33,7 +33,8 @@ static at_err inherit(at_parsed *parsed, const char *path, const json_t *documen
 {
     const json_t *options = json_object_get(document, "options");
     if (!json_is_object(options))
-        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s has no options", path);
+        return at_fail_set(fail, AT_ERR_FORMAT, "was it written by anytime?",
+                           "%s does not have the options of its run", path);
     AT_TRY(at_options_inherit(parsed, AT_FOR_TRAIN, options, except, except_count, fail));
     parsed->inherits = true;
     return keep_old_defaults(parsed, options, fail);
@@ -65,7 +66,11 @@ at_err at_inherit_run_options(at_parsed *parsed, const char *run, const char *co
     snprintf(path, sizeof path, "%s/result.json", run);
     if (access(path, F_OK) != 0 && has_checkpoints(run))
         return inherit_checkpoint(parsed, run, except, except_count, fail);
-    AT_TRY(at_file_read(path, RESULT_SIZE_MAX, &bytes, &size, fail));
+    at_err found = at_file_read(path, RESULT_SIZE_MAX, &bytes, &size, fail);
+    if (found == AT_ERR_MISSING)
+        return at_fail_set(fail, found, "it is written when a run ends; `anytime runs` lists them",
+                           "%s has no result.json", run);
+    AT_TRY(found);
     json_error_t error;
     json_t      *result = json_loadb((const char *)bytes, size, 0, &error);
     at_err       err = inherit(parsed, path, result, except, except_count, fail);
@@ -113,8 +118,8 @@ static at_err check_given(const at_parsed *parsed, at_fail *fail)
         if (at_options_given(parsed, option->name) && !is_among(option->name, stopping, STOPPING) &&
             !is_among(option->name, changeable, CHANGEABLE))
             return at_fail_set(fail, AT_ERR_USAGE,
-                               "leave it out; only --workers, --world, --mix and the "
-                               "stopping options can be changed",
+                               "leave it out; --workers, --world, --mix, the stopping options and "
+                               "a few others can be changed",
                                "--%s cannot be changed when resuming", option->name);
     return AT_OK;
 }

@@ -320,7 +320,7 @@ const at_option at_options[] = {
          "full: record everything; steps: no line per round and no event log; none: only "
          "result.json and workers.json"),
     TEXT("record-limit", SIMULATION, RUN, RUNS, record_limit, "1GB", "SIZE|none",
-         "Size of tables and event log together; at half of it they begin to leave out steps"),
+         "Largest size of tables and event log together; from half of it on they leave out steps"),
     TEXT("resources", RARE, RUN, RUNS, resources, "1s", "T",
          "Resource sampling interval (processor, memory, disk and network of each process); 0 "
          "disables it"),

@@ -85,8 +85,17 @@ static at_err unknown_option(const char *name, unsigned verb, at_fail *fail)
 
 static at_err out_of_range(const at_option *row, const char *value, at_fail *fail)
 {
-    return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s %s is out of range (%g to %g)", row->name,
-                       value, row->min, row->max);
+    return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s %s is out of range (%.12g to %.12g)",
+                       row->name, value, row->min, row->max);
+}
+
+static at_err lacks_value(const char *name, unsigned verb, at_fail *fail)
+{
+    const at_option *row = find_row(name, verb);
+    char             hint[256];
+    at_text          text = at_text_in(hint, sizeof hint);
+    at_text_add(&text, "write --%s %s", name, row && row->value ? row->value : "VALUE");
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "--%s needs a value", name);
 }
 
 static bool is_yes_no(const char *text, bool *yes)
@@ -526,7 +535,7 @@ static at_err parse_one(at_parsed *parsed, unsigned verb, int argc, const char *
     if (!find_row(name, verb) && !find_alias(name, NULL, verb))
         return unknown_option(name, verb, fail);
     if (!value && next) value = argv[++*i];
-    if (!value) return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s needs a value", name);
+    if (!value) return lacks_value(name, verb, fail);
     return at_options_set(parsed, verb, name, value, fail);
 }
 

@@ -44,9 +44,13 @@ at_err at_subcommand_run(const char *verb, const at_subcommand *subcommands,
     if (!name || !subcommand->name) return unknown_subcommand(verb, subcommands, name, fail);
 
     uint32_t words = subcommand->argument ? 2 : 1;
-    if (parsed->words < words)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "anytime %s %s needs a %s", verb, name,
+    if (parsed->words < words) {
+        char    hint[64];
+        at_text text = at_text_in(hint, sizeof hint);
+        at_text_add(&text, "`anytime %s list` shows all names", verb);
+        return at_fail_set(fail, AT_ERR_USAGE, hint, "anytime %s %s needs a %s", verb, name,
                            subcommand->argument);
+    }
     if (parsed->words > words)
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "anytime %s %s: unexpected argument '%s'",
                            verb, name, parsed->word[words]);

@@ -246,7 +246,7 @@ static void print_eviction(console *self, const at_action *action)
     at_text text = at_text_in(buffer, sizeof buffer);
     add_worker(&text, worker, self->tally->worker[worker - 1].pid);
     at_text_add(&text, action->as.evict.outdated
-                           ? " has used older parameters than it was sent again and again: evicted"
+                           ? " computed with outdated parameters again and again: evicted"
                            : " did not report within its lease: evicted");
     print_message(self, buffer);
 }

@@ -180,7 +180,7 @@ static at_err check_first(const at_plan *plan, at_fail *fail)
 {
     uint32_t k = (uint32_t)plan->arg[AT_GATHER][0].last;
     if (k <= plan->workers) return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE, NULL,
+    return at_fail_set(fail, AT_ERR_USAGE, "use a smaller K, or more workers",
                        "--gather first:%u needs at least %u workers (there are %u)", k, k,
                        plan->workers);
 }

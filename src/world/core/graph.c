@@ -146,7 +146,7 @@ static at_err random_graph(edges *list, const char *number, uint64_t seed, at_fa
     uint32_t n = list->nodes;
     if (!number || !at_text_whole(number, &wanted) || wanted < 2 || wanted > 1000)
         return at_fail_set(fail, AT_ERR_USAGE, "for example random:4",
-                           "`random` needs a number of neighbours from 2 to 1000, not `%s`",
+                           "`random` needs a number of neighbors from 2 to 1000, not `%s`",
                            number ? number : "");
     uint32_t *order = malloc(n * sizeof *order);
     at_rng    rng = at_rng_stream(seed, 0, AT_RNG_PURPOSE_NETWORK, (uint64_t)wanted);

@@ -125,8 +125,8 @@ void at_hints_after(const at_plan *plan, const at_tally *tally, at_hint_say *say
             plan->strategy->name, epochs);
     else if (plan->batch_min == plan->batch_max)
         snprintf(text, sizeof text,
-                 "note: %s never changed the batch, because --batch-min and --batch-max are both "
-                 "%u; leave room between them",
+                 "note: %s never changed the batch, because its MIN and MAX are both %u; leave "
+                 "room between them",
                  plan->strategy->name, plan->batch_max);
     else
         snprintf(text, sizeof text,

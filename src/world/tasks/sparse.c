@@ -498,7 +498,7 @@ static at_err describe(const sparse_task *t, at_task *task, at_fail *fail)
         slot_floats(samples, (double)t->longest, &task->slot_floats))
         return AT_OK;
     return at_fail_set(
-        fail, AT_ERR_USAGE, "use a smaller --batch, --batch-max or --cap",
+        fail, AT_ERR_USAGE, "use a smaller --batch",
         "gradients of %llu samples with up to %llu numbers each do not fit in memory",
         (unsigned long long)samples, (unsigned long long)t->longest);
 }

@@ -192,7 +192,7 @@ static void step_times_that_do_not_fit_the_run_are_refused(void **state)
     assert_non_null(strstr(fail.text, "needs the time of a sample"));
     at_pace_options options = {.model = model, .workers = 3, .round_ns_mean = AT_SEC(2)};
     assert_int_equal(at_pace_new(&options, &pace, &fail), AT_ERR_FORMAT);
-    assert_non_null(strstr(fail.text, "step times of 2 workers for 3 workers"));
+    assert_non_null(strstr(fail.text, "has step times of 2 workers, but there are 3"));
 }
 
 static void recorded_rounds_are_repeated(void **state)

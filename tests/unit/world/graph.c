@@ -268,8 +268,8 @@ static void wrong_graphs_are_refused_with_a_sentence(void **state)
     refuse("torus", 7, AT_ERR_USAGE, "not a product");
     refuse("hypercube", 12, AT_ERR_USAGE, "not a power of two");
     refuse("amb-iclr-10", 9, AT_ERR_USAGE, "10 nodes");
-    refuse("random", 9, AT_ERR_USAGE, "number of neighbours");
-    refuse("random:1", 9, AT_ERR_USAGE, "number of neighbours");
+    refuse("random", 9, AT_ERR_USAGE, "number of neighbors");
+    refuse("random:1", 9, AT_ERR_USAGE, "number of neighbors");
     refuse("file", 9, AT_ERR_USAGE, "path");
     refuse("complete", 60000, AT_ERR_USAGE, "too many edges");
     refuse("ring", 70000, AT_ERR_USAGE, "limited to");
