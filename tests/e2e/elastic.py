@@ -71,7 +71,7 @@ class Elastic(support.TestCase):
                            3, "--no-respawn", "--join-timeout", "5s", "--faults")
                 ended = self.simulate(*options, "die:2@1s", code=support.STOPPED)
                 self.assertEqual(ended.result["stopped"], "too few workers")
-                self.assertIn("too few workers", ended.err)
+                self.assertIn("too few workers (fewer than --workers-min 3 for 5 s)", ended.err)
                 self.assert_ledger(ended)
                 # A round takes 32 ms: nobody starts another one in the five seconds.
                 self.assertLess(ended.result["seconds"], 1.2)

@@ -667,6 +667,14 @@ static at_err stopped(const run *r, const char *why, at_fail *fail)
                        "%s after step %llu", why, (unsigned long long)r->outcome.version);
 }
 
+static at_err too_few(const run *r, at_fail *fail)
+{
+    char why[120];
+    snprintf(why, sizeof why, "too few workers (fewer than --workers-min %u for %g s)",
+             r->plan.workers_min, at_seconds(r->plan.join_timeout));
+    return stopped(r, why, fail);
+}
+
 static at_err diverged(const run *r, at_fail *fail)
 {
     char hint[300], kept[80] = "";
@@ -690,7 +698,7 @@ static at_err check_end(const run *r, at_fail *fail)
     switch (r->outcome.end) {
     case AT_END_SIGNAL: return stopped(r, "stopped by a signal", fail);
     case AT_END_LOST: return stopped(r, "a rank was lost", fail);
-    case AT_END_FEW: return stopped(r, "too few workers", fail);
+    case AT_END_FEW: return too_few(r, fail);
     case AT_END_WORKERS:
         return at_fail_set(fail, AT_ERR_FAILED, "see the messages above for how they ended",
                            "no worker is left%s%s", r->outcome.last_lost[0] ? ": " : "",
