@@ -154,7 +154,9 @@ void at_run_lock_release(at_run_lock *lock)
 {
     if (!lock->path) return;
     assert(lock->fd >= 0);
-    unlink(lock->path); /* while it is locked: nobody else can have taken it in between */
+    /* While it is locked: nobody else can have taken it in between. In a folder that was renamed,
+     * the path may name the lock of another run, which keeps it. */
+    if (is_current(lock->path, lock->fd)) unlink(lock->path);
     replace_held(lock->fd + 1, 0);
     close(lock->fd);
     free(lock->path);

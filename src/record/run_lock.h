@@ -30,7 +30,8 @@ at_err at_run_lock_take_as(const char *folder, const char *name, at_run_lock *lo
 /* Whether a run holds the lock of the folder now. */
 bool at_run_lock_is_held(const char *folder);
 
-/* Removes and releases the lock; accepts a zeroed one. */
+/* Removes and releases the lock; accepts a zeroed one. What others have put at its path since stays
+ * there. */
 void at_run_lock_release(at_run_lock *lock);
 
 #endif

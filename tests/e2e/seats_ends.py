@@ -28,6 +28,22 @@ class Ends(seats.TestCase):
         self.assertIn("rank 1 exited with 7 and is not started again", ended.err)
         self.assertIn("ValueError: a script has raised", ended.err)
 
+    def test_a_run_whose_folder_was_renamed_leaves_another_one_of_that_name_alone(self):
+        runs = []
+        for _ in range(2):
+            self.runs = 0
+            runs.append(self.launch("-n", 1, "--steps", 10**8))
+            runs[-1].wait_steps(5)
+            if len(runs) == 1:
+                os.rename(runs[0].folder, self.folder / "renamed")
+        runs[0].signal(signal.SIGTERM)
+        self.assertNotEqual(runs[0].wait().code, support.DONE)
+        self.assertTrue({"hub", "token", "run.lock"} <= set(os.listdir(runs[1].folder)))
+        self.assert_complaint(self.anytime("run", "--resume", runs[1].folder, "--",
+                                           seats.WORKER, code=support.USAGE), "is in use")
+        runs[1].signal(signal.SIGTERM)
+        self.assertEqual(runs[1].wait().code, support.STOPPED)
+
     def test_the_worst_code_of_the_programs_is_that_of_the_run(self):
         self.seats("-n", 2, "--steps", 5, program=("code=9",), code=9)
 

@@ -11,10 +11,12 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "world/core/job_parts.h"
 #include "world/process/signals.h"
 
@@ -76,6 +78,25 @@ static at_err start_all(at_seat_hub *h, at_fail *fail)
     return AT_OK;
 }
 
+/* In a folder that was renamed; its name may be that of another run now. */
+static bool is_elsewhere(const at_seat_hub *h)
+{
+    struct stat there;
+    if (lstat(h->socket_path, &there)) return true;
+    return there.st_dev != h->socket_device || there.st_ino != h->socket_number;
+}
+
+static at_err listen_here(at_seat_hub *h, at_fail *fail)
+{
+    struct stat made;
+    AT_TRY(at_seat_listen(h->socket_path, &h->fd, fail));
+    if (lstat(h->socket_path, &made)) return at_file_error("find", h->socket_path, errno, fail);
+    h->socket_device = made.st_dev;
+    h->socket_number = made.st_ino;
+    at_seat_make_loud(h->fd);
+    return AT_OK;
+}
+
 static at_err open_hub(const at_seat_hub_options *o, at_seat_hub *h, at_fail *fail)
 {
     AT_TRY(set_paths(h, o->folder, o->token_file, fail));
@@ -87,8 +108,7 @@ static at_err open_hub(const at_seat_hub_options *o, at_seat_hub *h, at_fail *fa
     if (!h->guest || !h->restart_at || !h->sat) return at_fail_memory(fail);
     for (uint32_t i = 0; i < h->ranks_max; i++) h->restart_at[i] = AT_NEVER;
     signal(SIGIO, SIG_IGN);
-    AT_TRY(at_seat_listen(h->socket_path, &h->fd, fail));
-    at_seat_make_loud(h->fd);
+    AT_TRY(listen_here(h, fail));
     h->keeps_token = h->keeps_token || o->listen; /* others have copies, for a resumed run, too */
     if (o->listen) AT_TRY(at_seat_net_open(h, o->listen, fail));
     at_seat_command command = o->command;
@@ -120,8 +140,9 @@ void at_seat_hub_close(at_seat_hub *h)
     for (uint32_t i = 0; i < h->guests_max && h->guest; i++) at_seat_hub_forget(&h->guest[i]);
     if (h->fd >= 0 && h->socket_path[0]) {
         close(h->fd);
-        unlink(h->socket_path);
-        if (!h->keeps_token) unlink(h->token_path);
+        bool moved = is_elsewhere(h);
+        if (!moved) unlink(h->socket_path);
+        if (!moved && !h->keeps_token) unlink(h->token_path);
     }
     at_seat_net_close(h);
     for (uint32_t i = 0; i < h->kept_count; i++) free(h->kept[i].values);

@@ -60,6 +60,8 @@ _Static_assert((int)AT_CHECKPOINT_NAME_SIZE == (int)AT_SEAT_NAME_SIZE, "a name f
 
 typedef struct at_seat_hub {
     char              socket_path[4096], token_path[4096];
+    dev_t             socket_device; /* with its number: which file the socket is */
+    ino_t             socket_number;
     char              token[AT_TOKEN_SIZE];
     bool              keeps_token;   /* its file stays when the hub ends */
     int               fd;            /* listening */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,6 +76,25 @@ static void a_child_that_outlives_its_parent_does_not_hold_the_lock(void **state
     close(alive[1]);
 }
 
+/* It was renamed, and another run has begun at its old path. */
+static void the_lock_of_another_run_at_the_same_path_stays(void **state)
+{
+    at_run_lock one, other, third;
+    char        moved[sizeof folder + 8];
+    (void)state;
+    snprintf(moved, sizeof moved, "%s-moved", folder);
+    assert_int_equal(at_run_lock_take(folder, &one, NULL), AT_OK);
+    assert_int_equal(rename(folder, moved), 0);
+    assert_int_equal(mkdir(folder, 0777), 0);
+    assert_int_equal(at_run_lock_take(folder, &other, NULL), AT_OK);
+    at_run_lock_release(&one);
+    assert_int_equal(at_run_lock_take(folder, &third, NULL), AT_ERR_USAGE);
+    at_run_lock_release(&other);
+    assert_int_equal(at_run_lock_take(moved, &third, NULL), AT_OK); /* free, with its old file */
+    at_run_lock_release(&third);
+    assert_int_equal(rmdir(moved), 0);
+}
+
 static void a_missing_folder_is_an_error(void **state)
 {
     at_run_lock lock;
@@ -89,6 +109,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_folder_is_locked_once_and_again_after_its_release),
         cmocka_unit_test(a_child_that_outlives_its_parent_does_not_hold_the_lock),
+        cmocka_unit_test(the_lock_of_another_run_at_the_same_path_stays),
         cmocka_unit_test(a_missing_folder_is_an_error),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
