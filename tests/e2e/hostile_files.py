@@ -286,6 +286,16 @@ class Pipes(support.TestCase):
         self.assertEqual(again.code, support.DONE, again)
         self.assertIn("cannot be read; resuming from step 0", again.err)
 
+    def test_in_place_of_the_result_of_a_run_that_has_ended(self):
+        """Whether something is left to do depends on it."""
+        run = self.train(*SIM, "--steps", 10)
+        path = run.folder / "result.json"
+        path.unlink()
+        os.mkfifo(path)
+        again = self.resume(run.folder).wait()
+        self.assertEqual(again.code, support.DONE, again)
+        self.assertEqual(again.result["params_hash"], run.result["params_hash"])
+
     def test_one_that_somebody_writes_to_is_read(self):
         """As in --config <(command)."""
         reading, writing = os.pipe()

@@ -3,12 +3,16 @@
 #include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/machine.h"
 #include "base/text.h"
 #include "model_io/checkpoint.h"
 #include "world/core/graph.h"
+
+enum { RESULT_SIZE_MAX = 64 << 20 };
 
 uint32_t at_run_workers_here(const at_world *world, const at_world_context *context)
 {
@@ -28,11 +32,14 @@ bool at_run_has_result(const at_checkpoint *checkpoint)
     }
     size_t used = strlen(path);
     snprintf(path + used, sizeof path - used, "/result.json");
-    json_t *result = json_load_file(path, 0, NULL);
+    char *bytes;
+    if (at_file_read_text(path, RESULT_SIZE_MAX, &bytes, NULL)) return false;
+    json_t *result = json_loads(bytes, 0, NULL);
     json_t *steps = json_object_get(result, "steps");
     bool    same = json_is_integer(steps) &&
                 (uint64_t)json_integer_value(steps) == checkpoint->snapshot->version;
     json_decref(result);
+    free(bytes);
     return same;
 }
 
