@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/atomic_file.h"
+#include "base/buffer.h"
 #include "base/disk.h"
 #include "base/file.h"
 #include "base/folder_guard.h"
@@ -28,11 +29,39 @@ static const struct {
     {"link_stats.csv", 0, 0, true},
 };
 
+enum { BLOCK_SIZE = AT_BUFFER(1 << 16, 256) };
+
 /* The last step, and the time, that are kept. */
 typedef struct moment {
     uint64_t step;
     at_ns    clock;
 } moment;
+
+/* A table, line by line; a line is zero-terminated only at the end of the block. */
+typedef struct reader {
+    FILE  *file;
+    size_t next, used;
+    char   block[BLOCK_SIZE + 1];
+} reader;
+
+/* The next line with its end; 0: there is none. No line of ours is longer than a block: the first
+ * part of one that is has no end. */
+static size_t next_line(reader *in, const char **line)
+{
+    const char *end = memchr(in->block + in->next, '\n', in->used - in->next);
+    if (!end) {
+        in->used -= in->next;
+        memmove(in->block, in->block + in->next, in->used);
+        in->next = 0;
+        in->used += fread(in->block + in->used, 1, BLOCK_SIZE - in->used, in->file);
+        in->block[in->used] = '\0';
+        end = memchr(in->block, '\n', in->used);
+    }
+    *line = in->block + in->next;
+    size_t size = end ? (size_t)(end + 1 - *line) : in->used - in->next;
+    in->next += size;
+    return size;
+}
 
 /* True for a line of a later step or time. Lines without a number, as the header, are kept; an
  * unfinished one was being written when the run was killed. */
@@ -55,22 +84,26 @@ static bool is_later(const char *line, size_t size, size_t table, const moment *
 }
 
 /* Reads the table line by line, which may be larger than memory, and passes the lines to keep to
- * `copy` (NULL: only looks). */
+ * `copy` (NULL: only looks). It ends with a line that has no end, which may be a hole of any size.
+ */
 static at_err scan_table(FILE *file, const char *path, size_t table, const moment *last,
                          at_atomic_file *copy, bool *cuts, at_fail *fail)
 {
-    char   *line = NULL;
-    size_t  room = 0;
-    ssize_t size;
+    const char *line;
+    size_t      size;
+    bool        ends = false;
+    reader     *in = malloc(sizeof *in);
+    if (!in) return at_fail_memory_for(fail, "to read %s", path);
+    *in = (reader){.file = file};
     rewind(file);
-    while ((size = getline(&line, &room, file)) > 0 && (copy || !*cuts)) {
-        bool later = is_later(line, (size_t)size, table, last);
+    while (!ends && (size = next_line(in, &line)) > 0 && (copy || !*cuts)) {
+        bool later = is_later(line, size, table, last);
         *cuts = *cuts || later;
-        if (copy && !later) at_atomic_file_put(copy, line, (size_t)size);
+        if (copy && !later) at_atomic_file_put(copy, line, size);
+        ends = line[size - 1] != '\n';
     }
-    at_err err = ferror(file) ? at_file_error("read", path, errno, fail) : AT_OK;
-    free(line);
-    return err;
+    free(in);
+    return ferror(file) ? at_file_error("read", path, errno, fail) : AT_OK;
 }
 
 static at_err cut_table(FILE *file, const char *path, size_t table, const moment *last,

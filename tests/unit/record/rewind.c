@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "record/sinks/sinks.h"
 #include "script.h"
@@ -43,31 +44,67 @@ static void resource_samples_are_cut_by_their_time(void **state)
                "time,node\n0.500000,hub\n1.500000,1\n");
 }
 
+/* No line of ours is as long. */
+static void a_table_ends_with_a_line_that_is_too_long(void **state)
+{
+    (void)state;
+    enum { LONG = 200000 };
+    static char table[LONG + 100];
+    char        line[LONG + 1];
+    memset(line, '1', LONG);
+    line[LONG] = '\0';
+    snprintf(table, sizeof table, "step,x\n1,a\n%s\n2,b\n3,c\n", line);
+    assert_cut("collect_stats.csv", table, "step,x\n1,a\n");
+}
+
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
-/* In a process that could not hold the table in memory. */
+/* In a process that could not hold the table in memory; *left: bytes after that. */
+static void rewind_with_little_memory(const script *run, off_t *left)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct rlimit little = {16 << 20, 16 << 20};
+        setrlimit(RLIMIT_DATA, &little);
+        _exit((int)at_rewind_tables(run->folder, 2, AT_SEC(1), NULL));
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    struct stat about;
+    assert_int_equal(stat(path_of(run, "collect_stats.csv"), &about), 0);
+    *left = about.st_size;
+}
+
 static void a_table_may_be_larger_than_memory(void **state)
 {
     (void)state;
     enum { LINES = 4000000 };
     script run;
+    off_t  left;
     script_begin(&run, 1);
     FILE *file = fopen(path_of(&run, "collect_stats.csv"), "wb");
     assert_non_null(file);
     for (int i = 0; i < LINES; i++) fputs("1,0123456789\n", file);
     fputs("3,x\n", file);
     assert_int_equal(fclose(file), 0);
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct rlimit little = {16 << 20, 16 << 20};
-        setrlimit(RLIMIT_DATA, &little);
-        _exit((int)at_rewind_tables(run.folder, 2, AT_SEC(1), NULL));
-    }
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-    struct stat about;
-    assert_int_equal(stat(path_of(&run, "collect_stats.csv"), &about), 0);
-    assert_int_equal(about.st_size, (off_t)LINES * 13);
+    rewind_with_little_memory(&run, &left);
+    assert_int_equal(left, (off_t)LINES * 13);
+    script_end(&run);
+}
+
+/* A hole, as a power cut or somebody who means harm leaves it. */
+static void a_line_may_be_larger_than_memory(void **state)
+{
+    (void)state;
+    static const char lines[] = "step,x\n1,a\n";
+    script            run;
+    off_t             left;
+    script_begin(&run, 1);
+    assert_int_equal(at_file_write(path_of(&run, "collect_stats.csv"), lines, strlen(lines), NULL),
+                     AT_OK);
+    assert_int_equal(truncate(path_of(&run, "collect_stats.csv"), 100 << 20), 0);
+    rewind_with_little_memory(&run, &left);
+    assert_int_equal(left, (off_t)strlen(lines));
     script_end(&run);
 }
 #endif
@@ -108,9 +145,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_after_the_checkpoint_are_removed),
         cmocka_unit_test(resource_samples_are_cut_by_their_time),
+        cmocka_unit_test(a_table_ends_with_a_line_that_is_too_long),
         cmocka_unit_test(parts_behind_a_torn_one_are_removed),
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
         cmocka_unit_test(a_table_may_be_larger_than_memory),
+        cmocka_unit_test(a_line_may_be_larger_than_memory),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
