@@ -153,20 +153,20 @@ typedef struct search {
     bool     thinned;     /* some part leaves out records */
 } search;
 
-/* A damaged log is valid up to the damage. */
+/* A damaged log is valid up to the damage. One that cannot be read now may go on behind it. */
 static at_err find_save(void *self, at_eventlog *log, at_fail *fail)
 {
     search          *s = self;
     const at_record *record;
-    (void)fail;
+    at_err           err;
     s->part++;
-    for (at_fail damage; !at_eventlog_next(log, &record, &damage) && record;) {
+    while (!(err = at_eventlog_next(log, &record, fail)) && record) {
         s->thinned = s->thinned || record->kind == AT_REC_TOTALS;
         if (!at_record_is_save(record) || record->action->as.save.step != s->step) continue;
         s->found = s->part;
         s->end = at_eventlog_offset(log);
     }
-    return AT_OK;
+    return err == AT_ERR_IO ? err : AT_OK;
 }
 
 /* Synced, because the next part follows what is left: after a power cut, records that were cut off

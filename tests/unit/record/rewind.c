@@ -1,10 +1,12 @@
 #include "record/log/rewind.h"
 
+#include <errno.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "record/sinks/sinks.h"
 #include "script.h"
 
@@ -140,6 +142,50 @@ static void parts_behind_a_torn_one_are_removed(void **state)
     script_end(&run);
 }
 
+/* Of the whole log only the first block can be read. */
+static ssize_t read_first_block(int fd, void *bytes, size_t size)
+{
+    if (lseek(fd, 0, SEEK_CUR) == 0) return read(fd, bytes, size);
+    errno = EIO;
+    return -1;
+}
+
+/* The checkpoint may be in the rest: a log that is not cut would have its steps twice. */
+static void a_log_that_cannot_be_read_is_an_error(void **state)
+{
+    (void)state;
+    script      run;
+    at_sink     sink;
+    at_fail     fail = {0};
+    struct stat before, after;
+    bool        gap;
+    char        text[1000] = "";
+    at_disk_ops ops = at_disk_posix;
+    ops.read = read_first_block;
+    memset(text, 'x', sizeof text - 1);
+    script_begin(&run, 1);
+    run.plan.outer = at_outer_rules;
+    assert_int_equal(at_sink_eventlog(&run.info, &sink, &fail), AT_OK);
+    at_recorder_add(&run.recorder, sink);
+    script_start(&run);
+    for (int i = 0; i < 200; i++)
+        at_recorder_put(&run.recorder, &(at_record){.kind = AT_REC_TEXT, .text = text});
+    script_action(&run, (at_action){.kind = AT_ACT_SAVE}, (at_record){0});
+    for (int i = 0; i < 200; i++)
+        at_recorder_put(&run.recorder, &(at_record){.kind = AT_REC_TEXT, .text = text});
+    script_close(&run);
+    assert_int_equal(stat(path_of(&run, "events.bin"), &before), 0);
+    at_disk = &ops;
+    at_err err = at_rewind_logs(run.folder, 0, &gap, &fail);
+    at_disk = &at_disk_posix;
+    assert_int_equal(err, AT_ERR_IO);
+    assert_non_null(strstr(fail.text, "events.bin: cannot read"));
+    assert_int_equal(at_rewind_logs(run.folder, 0, &gap, &fail), AT_OK);
+    assert_int_equal(stat(path_of(&run, "events.bin"), &after), 0);
+    assert_true(after.st_size < before.st_size);
+    script_end(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +193,7 @@ int main(void)
         cmocka_unit_test(resource_samples_are_cut_by_their_time),
         cmocka_unit_test(a_table_ends_with_a_line_that_is_too_long),
         cmocka_unit_test(parts_behind_a_torn_one_are_removed),
+        cmocka_unit_test(a_log_that_cannot_be_read_is_an_error),
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
         cmocka_unit_test(a_table_may_be_larger_than_memory),
         cmocka_unit_test(a_line_may_be_larger_than_memory),
