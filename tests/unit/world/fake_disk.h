@@ -191,7 +191,7 @@ static inline bool disk_needs(int node)
     return false;
 }
 
-/* Nodes are reused in turn, so that a stream of a removed file has its bytes long enough. */
+/* Nodes are reused in turn. */
 static inline int disk_new_node(bool folder)
 {
     static int last;
@@ -258,6 +258,22 @@ static inline void disk_resize(disk_node *node, size_t size)
     node->dirty = true;
 }
 
+/* Whether an operation fails that changes a name or a size; what takes room also on a full disk. */
+static inline bool disk_refuses(bool takes_room)
+{
+    bool over = disk.full_from > 0 && disk.ops >= disk.full_from;
+    over = over || (disk.capacity > 0 && disk_used() >= disk.capacity);
+    if (disk_chance(disk.write_errors)) {
+        disk.failed_writes++;
+        errno = EIO;
+        return true;
+    }
+    if (!takes_room || !over) return false;
+    disk.full++;
+    errno = ENOSPC;
+    return true;
+}
+
 static inline disk_fd *disk_get(int fd)
 {
     assert_true(fd >= 1000 && fd < 1000 + DISK_FDS);
@@ -281,6 +297,7 @@ static inline int disk_op_open(const char *path, int flags, mode_t mode)
     if (node < 0) {
         if (!disk_has_folder(disk.name, disk.names, clean)) return disk_fail(ENOENT);
         if (!disk_acts(DISK_CREATE)) return disk_fail(EIO);
+        if (disk_refuses(true)) return -1;
         node = disk_new_node(false);
         disk_change_name(clean, node);
     } else if (flags & O_TRUNC) {
@@ -391,6 +408,7 @@ static inline int disk_op_fsync(int fd)
 static inline int disk_op_ftruncate(int fd, off_t size)
 {
     if (!disk_acts(DISK_TRUNCATE)) return disk_fail(EIO);
+    if (disk_refuses(false)) return -1;
     disk_resize(&disk.node[disk_get(fd)->node], (size_t)size);
     return 0;
 }
@@ -434,6 +452,7 @@ static inline int disk_op_rename(const char *from, const char *to)
     if (disk.dead) return disk_fail(EIO);
     if (node < 0) return disk_fail(ENOENT);
     if (!disk_acts(DISK_RENAME)) return disk_fail(EIO);
+    if (disk_refuses(true)) return -1;
     disk_change_name(disk_path(to, new_path), node);
     disk_change_name(disk_path(from, old_path), -1);
     return 0;
@@ -445,6 +464,7 @@ static inline int disk_op_unlink(const char *path)
     if (disk.dead) return disk_fail(EIO);
     if (disk_find(path) < 0) return disk_fail(ENOENT);
     if (!disk_acts(DISK_UNLINK)) return disk_fail(EIO);
+    if (disk_refuses(false)) return -1;
     disk_change_name(disk_path(path, clean), -1);
     return 0;
 }
@@ -456,21 +476,42 @@ static inline int disk_op_mkdir(const char *path, mode_t mode)
     if (disk.dead) return disk_fail(EIO);
     if (disk_find(path) >= 0) return disk_fail(EEXIST);
     if (!disk_acts(DISK_MKDIR)) return disk_fail(EIO);
+    if (disk_refuses(true)) return -1;
     disk_change_name(disk_path(path, clean), disk_new_node(true));
+    return 0;
+}
+
+static inline ssize_t disk_stream_read(void *cookie, char *bytes, size_t size)
+{
+    return disk_op_read(*(int *)cookie, bytes, size);
+}
+
+static inline int disk_stream_seek(void *cookie, off64_t *at, int whence)
+{
+    disk_fd *f = disk_get(*(int *)cookie);
+    size_t   base = whence == SEEK_CUR ? f->at : whence == SEEK_END ? disk.node[f->node].size : 0;
+    if ((off64_t)base + *at < 0) return disk_fail(EINVAL);
+    f->at = (size_t)(*at += (off64_t)base);
+    return 0;
+}
+
+static inline int disk_stream_close(void *cookie)
+{
+    disk_op_close(*(int *)cookie);
+    free(cookie);
     return 0;
 }
 
 static inline FILE *disk_op_stream(const char *path)
 {
-    int node = disk_find(path);
-    if (disk.dead || node < 0 || disk_chance(disk.read_errors)) {
-        disk.failed_reads += node >= 0;
-        errno = node < 0 ? ENOENT : EIO;
-        return NULL;
-    }
-    disk_node *n = &disk.node[node];
-    if (!n->bytes) disk_resize(n, 0);
-    return n->size > 0 ? fmemopen(n->bytes, n->size, "rb") : fopen("/dev/null", "rb");
+    static const cookie_io_functions_t ops = {
+        .read = disk_stream_read, .seek = disk_stream_seek, .close = disk_stream_close};
+    int *fd = malloc(sizeof *fd);
+    assert_non_null(fd);
+    *fd = disk_op_open(path, O_RDONLY, 0);
+    if (*fd >= 0) return fopencookie(fd, "rb", ops);
+    free(fd);
+    return NULL;
 }
 
 static inline void disk_op_list(const char *folder, at_disk_visitor *visit, void *self)

@@ -21,8 +21,7 @@ enum {
     LEAK_MAX = 256 << 10 /* of all runs together: what malloc keeps for itself */
 };
 
-static const at_ns PATIENCE = AT_SEC(900); /* for the end, when the faults are over */
-static char        failing[128];           /* printed when an assertion ends the process */
+static char failing[128]; /* printed when an assertion ends the process */
 
 static void print_seed(int signal_number)
 {
@@ -247,7 +246,8 @@ static void set_faults(world *s, at_rng *rng)
     s->refusals = at_rng_uniform(rng) < 0.3 ? 0.3 : 0;
     s->saver_dies = at_rng_uniform(rng) < 0.3 ? 0.3 : 0;
     s->slow_disk = (at_ns[]){AT_US(100), AT_MS(20), AT_MS(800)}[at_rng_below(rng, 3)];
-    if (at_rng_uniform(rng) < 0.3) s->record_limit = 1000 + at_rng_below(rng, 8000);
+    s->slow_scores = (at_ns[]){0, AT_MS(5), AT_MS(300)}[at_rng_below(rng, 3)];
+    s->record_limit = at_rng_uniform(rng) < 0.3 ? 1000 + at_rng_below(rng, 8000) : UINT64_MAX;
     disk.lies = at_rng_uniform(rng) < 0.1;
     if (s->calm_at == 0) return;
     disk.short_writes = at_rng_uniform(rng) < 0.3 ? 0.3 : 0;
@@ -479,6 +479,7 @@ static turn next_turn(const world *s)
     at_ns timer = h->up ? at_host_due(&h->host) : AT_NEVER;
     if (timer != AT_NEVER)
         consider(&first, not_before(s->now + timer - hub_now(s), h->paused_until), TURN_TIMER, 0);
+    if (h->up) consider(&first, not_before(h->evaluates_at, h->paused_until), TURN_TIMER, 0);
     if (h->up) consider(&first, h->writes_at, TURN_WRITE, 0);
     if (!h->up) consider(&first, h->starts_at, TURN_START, 0);
     return first;
@@ -502,6 +503,7 @@ static void take_turn(world *s, turn t)
         handle_evictions(s);
         if (s->ledger->asked_to_save) s->hub.writes_at = s->now + some(s, s->slow_disk);
         s->ledger->asked_to_save = false;
+        begin_evaluation(s);
         break;
     case TURN_WRITE: run_saver(s); break;
     case TURN_START: start_hub(s); break;
@@ -724,12 +726,13 @@ static void assert_all_covered(void)
 {
     const coverage *c = &covered;
     const uint64_t  counts[] = {
-         c->lost,          c->repeated,      c->reordered,    c->flipped,    c->partitions,
-         c->hub_deaths,    c->worker_deaths, c->saver_deaths, c->power_cuts, c->resumed,
-         c->refused,       c->pauses,        c->jumps,        c->evictions,  c->full,
-         c->read_errors,   c->write_errors,  c->formula,      c->replayed,   c->nonfinite,
-         c->flipped_files, c->retries,       c->outdated,     c->gossip,     c->in_place,
-         c->asked,         c->renumbered,    c->own_batches,  c->resized,    c->thinned};
+         c->lost,          c->repeated,      c->reordered,       c->flipped,    c->partitions,
+         c->hub_deaths,    c->worker_deaths, c->saver_deaths,    c->power_cuts, c->resumed,
+         c->refused,       c->pauses,        c->jumps,           c->evictions,  c->full,
+         c->read_errors,   c->write_errors,  c->formula,         c->replayed,   c->nonfinite,
+         c->flipped_files, c->retries,       c->outdated,        c->gossip,     c->in_place,
+         c->asked,         c->renumbered,    c->own_batches,     c->resized,    c->thinned,
+         c->clocks_back,   c->evaluations,   c->evaluator_deaths};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i] < 10) fail_msg("count %zu is only %llu", i, (unsigned long long)counts[i]);
     if (c->late == 0) fail_msg("no report came after its sender had died");

@@ -109,6 +109,33 @@ static void op_score(void *self, at_score *score)
     for (int p = 0; p < PARAMS; p++) score->loss_sum += fabs((double)s->hub.w[p]);
 }
 
+/* In another process: its answer comes later, much later if it dies, or never. */
+static inline void begin_evaluation(world *s)
+{
+    hub_process *h = &s->hub;
+    uint64_t     step = s->ledger->evaluated;
+    s->ledger->evaluated = UINT64_MAX;
+    if (s->slow_scores == 0 || step == UINT64_MAX) return;
+    assert_int_equal(h->evaluates_at, AT_NEVER); /* one at a time */
+    assert_true(step <= h->host.hub->version);
+    h->evaluation = (at_evaluation){.step = step, .at = hub_now(s)};
+    op_score(s, &h->evaluation.score);
+    h->evaluates_at = s->now + some(s, s->slow_scores);
+    if (!fault(s, 0.1)) return;
+    covered.evaluator_deaths++;
+    h->evaluates_at += chance(s, 0.1) ? 10 * PATIENCE : some(s, AT_SEC(1));
+}
+
+static bool op_evaluation(void *self, at_evaluation *evaluation)
+{
+    world *s = self;
+    if (s->hub.evaluates_at > s->now) return false;
+    s->hub.evaluates_at = AT_NEVER;
+    *evaluation = s->hub.evaluation;
+    covered.evaluations++;
+    return true;
+}
+
 static const float *op_gradient(void *self, at_node worker, uint32_t slot)
 {
     assert_true(slot < 2);
@@ -182,6 +209,7 @@ static inline void feed(world *s, at_event event)
     if (s->ledger->asked_to_save && h->writes_at == AT_NEVER)
         h->writes_at = s->now + some(s, s->slow_disk);
     s->ledger->asked_to_save = false;
+    begin_evaluation(s);
     if (h->host.finished) return;
     if (h->cast) cast_params(s);
     handle_evictions(s);
@@ -374,7 +402,8 @@ static inline at_err open_host(world *s, at_fail *fail)
                             .flush = op_flush,
                             .evict = op_evict,
                             .publish = op_publish,
-                            .score = op_score,
+                            .score = s->slow_scores > 0 ? NULL : op_score,
+                            .evaluation = s->slow_scores > 0 ? op_evaluation : NULL,
                             .gradients = {s, op_gradient}};
     at_saver_options saver = {.task = &s->task,
                               .learning = &s->learning,
@@ -429,9 +458,11 @@ static inline at_err open_hub(world *s, at_fail *fail)
     change_workers(s);
     *h = (hub_process){.writes_at = AT_NEVER,
                        .starts_at = AT_NEVER,
+                       .evaluates_at = AT_NEVER,
                        .clock_ahead = h->clock_ahead,
                        .connections_before = s->connections};
     s->ledger->w = h->w;
+    s->ledger->evaluated = UINT64_MAX;
     if (s->hub_lives > 0) AT_TRY(at_checkpoint_open(RUN, &h->resume, fail));
     AT_TRY(open_records(s, fail));
     return open_host(s, fail);
@@ -519,6 +550,14 @@ static inline void start_hub(world *s)
 
 /* ---- death ----------------------------------------------------------------------------------- */
 
+/* That of a machine that has just started, or of another one: it may be an earlier time. */
+static inline void restart_clock(world *s)
+{
+    at_ns before = hub_now(s);
+    s->hub.clock_ahead = (at_ns)at_rng_below(&s->rng, AT_SEC(100)) - s->now;
+    covered.clocks_back += hub_now(s) < before;
+}
+
 /* What it sent since `birth` was never sent: it had died before. */
 static inline void kill_hub(world *s, uint64_t birth)
 {
@@ -542,6 +581,7 @@ static inline void kill_hub(world *s, uint64_t birth)
         disk_cut((disk_loss)at_rng_below(&s->rng, DISK_LOSS_COUNT));
     }
     disk_revive();
+    if (s->cut_power || chance(s, 0.2)) restart_clock(s);
     s->hub_dies = s->cut_power = false;
     s->hub.starts_at = s->now + some(s, AT_MS(400));
 }

@@ -61,6 +61,7 @@ typedef struct ledger {
     saved_state    saved[LEDGER_SAVED];
     uint32_t       saved_count;
     bool           asked_to_save; /* since the last look */
+    uint64_t       evaluated;     /* step of the evaluation that is asked for; UINT64_MAX: none */
     uint64_t       checked;       /* steps whose formula was computed, over all runs */
     uint64_t       duplicates, drops[AT_DROP_COUNT];
 } ledger;
@@ -263,6 +264,8 @@ static inline void ledger_action(ledger *b, const at_record *record)
         ledger_drop(b, action);
     } else if (action->kind == AT_ACT_SAVE) {
         ledger_save(b, action);
+    } else if (action->kind == AT_ACT_EVALUATE) {
+        b->evaluated = action->as.evaluate.step;
     } else if (action->kind == AT_ACT_EVICT) {
         b->live[action->worker] = false;
     }

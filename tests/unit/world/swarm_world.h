@@ -42,6 +42,8 @@ enum {
     ORDERS = 8   /* to one worker, of one event */
 };
 
+static const at_ns PATIENCE = AT_SEC(900); /* for the end, when the faults are over */
+
 typedef enum packet_kind {
     PACKET_NOTE,   /* of a worker */
     PACKET_REPORT, /* of a worker, with its gradient */
@@ -115,6 +117,8 @@ typedef struct hub_process {
     peer          peer[WORKERS + 1];
     at_ns         writes_at, starts_at, paused_until, clock_ahead;
     bool          cast;
+    at_evaluation evaluation; /* in the evaluator's process, until `evaluates_at` */
+    at_ns         evaluates_at;
 } hub_process;
 
 /* What happened in all runs: a fault that never happens tests nothing. */
@@ -127,8 +131,9 @@ typedef struct coverage {
         packets;
     uint64_t write_errors, ends[AT_END_COUNT], drops[AT_DROP_COUNT];
     uint64_t gossip, in_place; /* steps */
-    uint64_t asked, renumbered, own_batches, resized, thinned;
-    at_ns    time;
+    uint64_t asked, renumbered, own_batches, resized, thinned, clocks_back, evaluations,
+        evaluator_deaths;
+    at_ns time;
 } coverage;
 
 static coverage covered;
@@ -160,8 +165,9 @@ typedef struct world {
     bool     in_place; /* .. where workers update the parameters, too, and die with the hub */
     at_ns    delay;    /* mean of a message */
     double   late, drops, repeats, flips, refusals, saver_dies;
-    uint64_t record_limit; /* bytes of tables and logs; 0: none */
+    uint64_t record_limit; /* bytes of tables and logs */
     at_ns    slow_disk;    /* until a checkpoint is written */
+    at_ns    slow_scores;  /* until an evaluation is done; 0: at once */
     bool     hub_dies;     /* disk.kill_at is for the hub, not for the saver */
     bool     cut_power;    /* .. with its machine */
     bool     rotten;       /* files were damaged: nothing is promised about the newest one */
