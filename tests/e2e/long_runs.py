@@ -123,6 +123,22 @@ class LongRuns(support.TestCase):
             key = next(known for known in everything if known.startswith(name + "{"))
             self.assertAlmostEqual(some[key], everything[key], delta=1e-3, msg=name)
 
+    def test_a_log_that_lacks_its_end_goes_on_with_exact_totals(self):
+        """As after a full disk, or a power cut."""
+        for limit in ("1GB", "none"):
+            with self.subTest(limit=limit):
+                run = self.train(*LONG, "--steps", 200, "--checkpoint-every", 100,
+                                 "--record-limit", limit)
+                log = run.folder / "events.bin"
+                log.write_bytes(log.read_bytes()[:4000])
+                again = self.resume(run.folder, "--steps", 300).wait()
+                self.assertEqual(again.code, support.DONE, again)
+                seen = {name.partition("{")[0]: value for name, value in self.seen(again).items()}
+                self.assertEqual(seen["anytime_steps_total"], 300)
+                self.assertEqual(seen["anytime_samples_used_total"],
+                                 again.result["samples"]["used"])
+                self.anytime("replay", run.folder)
+
     def test_real_time_with_deaths(self):
         run = self.start(*support.SMALL, "--workers", 3, "--strategy", "async", "--steps", 10**8,
                          "--record-limit", f"{LIMIT}B", "--checkpoint-every", "0")

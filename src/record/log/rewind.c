@@ -199,7 +199,7 @@ static uint32_t last_part(const char *folder, uint32_t part)
     return part;
 }
 
-at_err at_rewind_logs(const char *folder, uint64_t step, bool *thinned, at_fail *fail)
+at_err at_rewind_logs(const char *folder, uint64_t step, bool *gap, at_fail *fail)
 {
     char    path[4096];
     search  s = {.step = step};
@@ -209,7 +209,7 @@ at_err at_rewind_logs(const char *folder, uint64_t step, bool *thinned, at_fail 
         *fail = missing;
         return err;
     }
-    *thinned = s.thinned;
+    *gap = s.thinned || s.found == 0;
     if (s.found == 0) return AT_OK;
     for (uint32_t part = err ? s.part : last_part(folder, s.part); part >= s.found; part--) {
         path_of(path, folder, part);

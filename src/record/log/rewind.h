@@ -13,8 +13,8 @@
 at_err at_rewind_tables(const char *folder, uint64_t step, at_ns clock, at_fail *fail);
 
 /* Truncates the event logs of the run after the checkpoint of this step, so that the log of the
- * resumed part continues where they end. Logs without that checkpoint are left unchanged. *thinned:
- * they leave out records (thinner.h). */
-at_err at_rewind_logs(const char *folder, uint64_t step, bool *thinned, at_fail *fail);
+ * resumed part continues where they end. Logs without that checkpoint are left unchanged. *gap: they
+ * leave out records (thinner.h), or lack those before the checkpoint, as after a full disk. */
+at_err at_rewind_logs(const char *folder, uint64_t step, bool *gap, at_fail *fail);
 
 #endif

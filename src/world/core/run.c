@@ -58,8 +58,8 @@ typedef struct run {
     uint32_t              cores;
     bool                  oversubscribed;
     at_saver             *saver;
-    uint64_t              saved;   /* step of the newest checkpoint, UINT64_MAX: none */
-    bool                  thinned; /* logs of earlier parts leave out records */
+    uint64_t              saved; /* step of the newest checkpoint, UINT64_MAX: none */
+    bool                  gap;   /* logs of earlier parts lack records */
 } run;
 
 static bool records(const run *r)
@@ -355,15 +355,13 @@ static at_err open_tables(const run *r, at_recorder *tables, at_fail *fail)
     return AT_OK;
 }
 
-/* NULL when the files have no limit. */
 static at_err open_thinner(const run *r, at_thinner **thinner, at_fail *fail)
 {
     uint64_t limit = r->options->record_limit;
-    if (limit == AT_RECORD_UNLIMITED) return AT_OK;
     *thinner = at_thinner_new(&(at_thinner_options){.folder = r->options->folder,
                                                     .limit = limit ? limit : AT_RECORD_LIMIT,
                                                     .tally = r->tally,
-                                                    .gap = r->thinned});
+                                                    .gap = r->gap});
     return *thinner ? AT_OK : at_fail_memory_for(fail, "for records");
 }
 
@@ -477,7 +475,7 @@ static at_err rewind_records(run *r, at_fail *fail)
     at_atomic_file_remove_drafts(o->folder); /* a table as large as the limit, or a model */
     AT_TRY(at_rewind_tables(o->folder, o->resume->snapshot->version, o->resume->snapshot->clock,
                             fail));
-    return at_rewind_logs(o->folder, o->resume->snapshot->version, &r->thinned, fail);
+    return at_rewind_logs(o->folder, o->resume->snapshot->version, &r->gap, fail);
 }
 
 static at_err resume_tally(run *r, at_fail *fail)

@@ -121,7 +121,7 @@ static void parts_behind_a_torn_one_are_removed(void **state)
     struct stat    about;
     unsigned char *bytes;
     size_t         size;
-    bool           thinned;
+    bool           gap;
     script_begin(&run, 1);
     run.plan.outer = at_outer_rules;
     assert_int_equal(at_sink_eventlog(&run.info, &sink, &fail), AT_OK);
@@ -133,11 +133,14 @@ static void parts_behind_a_torn_one_are_removed(void **state)
                      AT_OK);
     assert_int_equal(at_file_write(path_of(&run, "events-2.bin"), "", 0, &fail), AT_OK);
     assert_int_equal(at_file_write(path_of(&run, "events-3.bin"), bytes, size, &fail), AT_OK);
-    assert_int_equal(at_rewind_logs(run.folder, 0, &thinned, &fail), AT_OK);
+    assert_int_equal(at_rewind_logs(run.folder, 0, &gap, &fail), AT_OK);
+    assert_false(gap);
     assert_int_equal(stat(path_of(&run, "events.bin"), &about), 0);
     assert_int_equal(about.st_size, (off_t)size);
     assert_int_not_equal(stat(path_of(&run, "events-2.bin"), &about), 0);
     assert_int_not_equal(stat(path_of(&run, "events-3.bin"), &about), 0);
+    assert_int_equal(at_rewind_logs(run.folder, 7, &gap, &fail), AT_OK);
+    assert_true(gap); /* the disk was full before step 7 */
     free(bytes);
     script_end(&run);
 }

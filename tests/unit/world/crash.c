@@ -3,6 +3,8 @@
  * victim. */
 #include "fake_disk.h"
 
+#include "count_logs.h"
+
 #include "base/file.h"
 #include "model_io/checkpoint.h"
 #include "record/log/eventlog.h"
@@ -191,6 +193,17 @@ static void check_logs(void)
     counts.replayed++;
 }
 
+/* Whatever the logs have lost, their totals are those of the run. */
+static void check_log_totals(const ended *whole, const char *where)
+{
+    log_totals totals;
+    at_fail    fail = {0};
+    if (count_logs(FOLDER, &totals, &fail)) fail_msg("%s: %s", where, fail.text);
+    if (totals.used != whole->used)
+        fail_msg("%s: the logs have %llu samples", where, (unsigned long long)totals.used);
+    assert_int_equal(totals.dropped, whole->dropped);
+}
+
 /* Resumes what is there, or starts anew where there was no checkpoint yet. */
 static void finish_run(const job *j, const ended *whole, bool was_safe, const char *where)
 {
@@ -216,6 +229,7 @@ static void finish_run(const job *j, const ended *whole, bool was_safe, const ch
     assert_no_drafts();
     assert_no_step_twice(where);
     check_logs();
+    check_log_totals(whole, where);
     counts.resumed++;
 }
 

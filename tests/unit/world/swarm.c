@@ -627,6 +627,7 @@ static void check_logs(const world *s, at_err written)
     covered.replayed += err == AT_OK;
     if (err && whole) fail_msg("%s", fail.text);
     if (err) assert_true(fail.text[0]);
+    if (whole) ledger_check_logs(s->ledger, RUN);
     if (whole && !replay.thinned) {
         assert_true(replay.complete);
         assert_int_equal(replay.steps, s->ledger->steps);

@@ -345,7 +345,7 @@ static inline at_err open_tables(const world *s, hub_process *h, bool gap, at_fa
     at_sink            sink;
     at_thinner_options thins = {
         .folder = RUN, .limit = s->record_limit, .tally = h->tally, .gap = gap};
-    at_thinner *thinner = s->record_limit > 0 ? at_thinner_new(&thins) : NULL;
+    at_thinner *thinner = at_thinner_new(&thins);
     at_err      err = at_sink_csv(&h->info, true, &sink, fail);
     if (!err) at_recorder_add(&tables, sink);
     if (!err) err = at_sink_eventlog(&h->info, &sink, fail);
@@ -376,10 +376,9 @@ static inline at_err open_records(world *s, at_fail *fail)
                             .resume = h->resume.snapshot};
     if (resumes)
         AT_TRY(at_rewind_tables(RUN, h->resume.snapshot->version, h->resume.snapshot->clock, fail));
-    bool thinned = false;
-    if (resumes) AT_TRY(at_rewind_logs(RUN, h->resume.snapshot->version, &thinned, fail));
-    assert_true(!thinned || s->record_limit > 0);
-    covered.thinned += thinned;
+    bool gap = false;
+    if (resumes) AT_TRY(at_rewind_logs(RUN, h->resume.snapshot->version, &gap, fail));
+    covered.thinned += gap && s->record_limit < UINT64_MAX;
     at_recorder_add(&h->recorder, ledger_sink(s->ledger));
     h->tally = at_tally_new(&h->info, &sink);
     assert_non_null(h->tally);
@@ -388,7 +387,7 @@ static inline at_err open_records(world *s, at_fail *fail)
     at_append_file_reserve(4096);
     AT_TRY(at_sink_workers(&h->info, &sink, fail));
     at_recorder_add(&h->recorder, sink);
-    AT_TRY(open_tables(s, h, thinned, fail));
+    AT_TRY(open_tables(s, h, gap, fail));
     return resumes ? at_tally_resume(h->tally, json_object_get(h->resume.state, "tally"), fail)
                    : AT_OK;
 }

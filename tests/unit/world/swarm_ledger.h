@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include "count_logs.h"
+
 #include "base/rng.h"
 #include "record/record.h"
 #include "step/snapshot.h"
@@ -287,6 +289,18 @@ static inline at_err ledger_close(void *self, at_fail *fail)
 static inline at_sink ledger_sink(ledger *b)
 {
     return (at_sink){.name = "ledger", .self = b, .put = ledger_put, .close = ledger_close};
+}
+
+/* Whoever reads the logs of a run counts its samples exactly, whatever they leave out. */
+static inline void ledger_check_logs(const ledger *b, const char *folder)
+{
+    log_totals totals;
+    uint64_t   dropped = 0;
+    at_fail    fail = {0};
+    for (at_node id = 1; id <= b->plan->workers_max; id++) dropped += b->dropped[id];
+    if (count_logs(folder, &totals, &fail)) fail_msg("%s", fail.text);
+    assert_int_equal(totals.used, b->samples_used);
+    assert_int_equal(totals.dropped, dropped);
 }
 
 #endif
