@@ -20,8 +20,9 @@ enum {
 
 /* One worker, or the sum of all. */
 typedef struct row {
-    long long id, rounds, used, dropped;
-    double    compute, sleep, idle; /* seconds */
+    long long id;
+    double    rounds, used, dropped; /* as a file has them, so that a sum is too large at worst */
+    double    compute, sleep, idle;  /* seconds */
 } row;
 
 static double real_at(const json_t *object, const char *key)
@@ -36,11 +37,10 @@ static long long whole_at(const json_t *object, const char *key)
 
 static row read_row(const json_t *worker)
 {
-    assert(json_is_object(worker));
     return (row){.id = whole_at(worker, "id"),
-                 .rounds = whole_at(worker, "rounds"),
-                 .used = whole_at(worker, "used"),
-                 .dropped = whole_at(worker, "dropped"),
+                 .rounds = real_at(worker, "rounds"),
+                 .used = real_at(worker, "used"),
+                 .dropped = real_at(worker, "dropped"),
                  .compute = real_at(worker, "compute_seconds"),
                  .sleep = real_at(worker, "sleep_seconds"),
                  .idle = real_at(worker, "idle_seconds") + real_at(worker, "send_seconds")};
@@ -63,7 +63,7 @@ static row sum_of(const row *rows, size_t count)
 /* Mean seconds per round; infinite without a finished round. */
 static double slowness(const row *it)
 {
-    return it->rounds > 0 ? (it->compute + it->sleep) / (double)it->rounds : INFINITY;
+    return it->rounds > 0 ? (it->compute + it->sleep) / it->rounds : INFINITY;
 }
 
 /* Slowest first; equal ones by number. */
@@ -77,8 +77,7 @@ static int compare_slowness(const void *left, const void *right)
 
 static void add_share(at_table *table, double part, double whole)
 {
-    assert(part >= 0);
-    if (whole > 0)
+    if (part >= 0 && part <= whole && whole > 0)
         at_table_add(table, "%.0f %%", 100 * part / whole);
     else
         at_table_add(table, " ");
@@ -88,9 +87,9 @@ static void add_row(at_table *table, const row *it, const char *name)
 {
     double whole = it->compute + it->sleep + it->idle;
     at_table_add(table, "%s", name);
-    at_table_add(table, "%lld", it->rounds);
-    at_table_add(table, "%lld", it->used);
-    at_table_add(table, "%lld", it->dropped);
+    at_table_add(table, "%.0f", it->rounds);
+    at_table_add(table, "%.0f", it->used);
+    at_table_add(table, "%.0f", it->dropped);
     add_share(table, it->compute, whole);
     add_share(table, it->sleep, whole);
     add_share(table, it->idle, whole);

@@ -129,6 +129,25 @@ class Checkpoints(support.TestCase):
         self.assertEqual(self.resume(run.folder, "--steps", 30).wait().code, support.DONE)
 
 
+class Results(support.TestCase):
+    """A result.json with numbers that no run has."""
+
+    ROWS = (1, None, [], {}, {"compute_seconds": 1, "idle_seconds": -2},
+            {"rounds": 2**63 - 1, "used": 2**63 - 1, "dropped": -2**63, "compute_seconds": 1e308},
+            {"rounds": -1, "sleep_seconds": -1e308, "connection": 3, "sent_bytes": []})
+
+    def test_they_are_shown_as_far_as_they_make_sense(self):
+        run = self.train(*SIM, "--steps", 5)
+        path = run.folder / "result.json"
+        good = json.loads(path.read_text())
+        for rows in (self.ROWS, 5 * self.ROWS, "rows", {"a": 1}):
+            with self.subTest(rows=rows):
+                path.write_text(json.dumps({**good, "worker": rows, "resources": rows}))
+                self.assertIn("5 steps", self.anytime("show", run.folder).out)
+                self.anytime("runs", self.folder)
+                self.anytime("report", run.folder, "--plots", "none")
+
+
 class Logs(support.TestCase):
     def test_a_changed_log_is_never_measured(self):
         """Every byte that is changed is noticed: the log is refused, wherever it is."""
