@@ -147,11 +147,19 @@ at_err at_rewind_tables(const char *folder, uint64_t step, at_ns clock, at_fail 
 /* ---- event logs ------------------------------------------------------------------------------ */
 
 typedef struct search {
-    uint64_t step;
+    moment   last;
     uint32_t part, found; /* the last part that contains the checkpoint, 0: none */
+    at_ns    at;          /* when it was asked for there */
     uint64_t end;         /* offset in that part after the checkpoint */
     bool     thinned;     /* some part leaves out records */
 } search;
+
+/* A run that makes no steps may have saved the same one again, after samples that were dropped. */
+static bool is_checkpoint(const search *s, const at_record *record)
+{
+    return at_record_is_save(record) && record->action->as.save.step == s->last.step &&
+           record->at <= s->last.clock;
+}
 
 /* A damaged log is valid up to the damage. One that cannot be read now may go on behind it. */
 static at_err find_save(void *self, at_eventlog *log, at_fail *fail)
@@ -162,8 +170,9 @@ static at_err find_save(void *self, at_eventlog *log, at_fail *fail)
     s->part++;
     while (!(err = at_eventlog_next(log, &record, fail)) && record) {
         s->thinned = s->thinned || record->kind == AT_REC_TOTALS;
-        if (!at_record_is_save(record) || record->action->as.save.step != s->step) continue;
+        if (!is_checkpoint(s, record)) continue;
         s->found = s->part;
+        s->at = record->at;
         s->end = at_eventlog_offset(log);
     }
     return err == AT_ERR_IO ? err : AT_OK;
@@ -199,17 +208,17 @@ static uint32_t last_part(const char *folder, uint32_t part)
     return part;
 }
 
-at_err at_rewind_logs(const char *folder, uint64_t step, bool *gap, at_fail *fail)
+at_err at_rewind_logs(const char *folder, uint64_t step, at_ns clock, bool *gap, at_fail *fail)
 {
     char    path[4096];
-    search  s = {.step = step};
+    search  s = {.last = {.step = step, .clock = clock}};
     at_fail missing;
     at_err  err = at_eventlog_visit(folder, find_save, &s, &missing);
     if (err == AT_ERR_IO || err == AT_ERR_FAILED) {
         *fail = missing;
         return err;
     }
-    *gap = s.thinned || s.found == 0;
+    *gap = s.thinned || s.found == 0 || s.at < clock;
     if (s.found == 0) return AT_OK;
     for (uint32_t part = err ? s.part : last_part(folder, s.part); part >= s.found; part--) {
         path_of(path, folder, part);

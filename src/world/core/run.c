@@ -473,9 +473,9 @@ static at_err rewind_records(run *r, at_fail *fail)
     r->info.resume = o->resume->snapshot;
     at_folder_guard_set(o->folder);
     at_atomic_file_remove_drafts(o->folder); /* a table as large as the limit, or a model */
-    AT_TRY(at_rewind_tables(o->folder, o->resume->snapshot->version, o->resume->snapshot->clock,
-                            fail));
-    return at_rewind_logs(o->folder, o->resume->snapshot->version, &r->gap, fail);
+    const at_snapshot *last = o->resume->snapshot;
+    AT_TRY(at_rewind_tables(o->folder, last->version, last->clock, fail));
+    return at_rewind_logs(o->folder, last->version, last->clock, &r->gap, fail);
 }
 
 static at_err resume_tally(run *r, at_fail *fail)

@@ -37,7 +37,7 @@ static void rewind_table(const char *name, const uint8_t *data, size_t size, uin
 }
 
 /* The log is also the second part of the same run, which goes if the checkpoint is not in it. */
-static void rewind_logs(const uint8_t *data, size_t size, uint64_t step)
+static void rewind_logs(const uint8_t *data, size_t size, uint64_t step, at_ns clock)
 {
     char    second[AT_EVENTLOG_NAME_SIZE];
     at_fail fail = {0};
@@ -46,8 +46,8 @@ static void rewind_logs(const uint8_t *data, size_t size, uint64_t step)
     if (!fuzz_log_is_small(fuzz_log(data, size))) return;
     fuzz_file(second, data, size, NULL, 0); /* as it came: its checksums may be wrong */
     for (int i = 0; i < 2; i++) {
-        bool   thinned = false;
-        at_err err = at_rewind_logs(fuzz_folder(), step, &thinned, &fail);
+        bool   gap = false;
+        at_err err = at_rewind_logs(fuzz_folder(), step, clock, &gap, &fail);
         assert(!err == !fail.text[0]);
         off_t now[2] = {size_of("events.bin"), size_of(second)};
         assert(now[0] >= 0);
@@ -65,6 +65,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (which < TABLES)
         rewind_table(tables[which], data + HEAD, size - HEAD, step, AT_MS(1000) * data[1]);
     else
-        rewind_logs(data + HEAD, size - HEAD, step);
+        rewind_logs(data + HEAD, size - HEAD, step, AT_MS(1000) * data[1]);
     return 0;
 }

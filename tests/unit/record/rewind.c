@@ -133,15 +133,48 @@ static void parts_behind_a_torn_one_are_removed(void **state)
                      AT_OK);
     assert_int_equal(at_file_write(path_of(&run, "events-2.bin"), "", 0, &fail), AT_OK);
     assert_int_equal(at_file_write(path_of(&run, "events-3.bin"), bytes, size, &fail), AT_OK);
-    assert_int_equal(at_rewind_logs(run.folder, 0, &gap, &fail), AT_OK);
+    assert_int_equal(at_rewind_logs(run.folder, 0, run.at, &gap, &fail), AT_OK);
     assert_false(gap);
     assert_int_equal(stat(path_of(&run, "events.bin"), &about), 0);
     assert_int_equal(about.st_size, (off_t)size);
     assert_int_not_equal(stat(path_of(&run, "events-2.bin"), &about), 0);
     assert_int_not_equal(stat(path_of(&run, "events-3.bin"), &about), 0);
-    assert_int_equal(at_rewind_logs(run.folder, 7, &gap, &fail), AT_OK);
+    assert_int_equal(at_rewind_logs(run.folder, 7, run.at, &gap, &fail), AT_OK);
     assert_true(gap); /* the disk was full before step 7 */
     free(bytes);
+    script_end(&run);
+}
+
+/* After samples that were dropped, and no step. */
+static void the_same_step_may_have_been_saved_again(void **state)
+{
+    (void)state;
+    script      run;
+    at_sink     sink;
+    at_fail     fail;
+    struct stat about;
+    off_t       size[2];
+    bool        gap;
+    script_begin(&run, 1);
+    run.plan.outer = at_outer_rules;
+    assert_int_equal(at_sink_eventlog(&run.info, &sink, &fail), AT_OK);
+    at_recorder_add(&run.recorder, sink);
+    script_start(&run);
+    for (int i = 0; i < 3; i++) {
+        run.at = AT_SEC(1 + i);
+        script_action(&run, (at_action){.kind = AT_ACT_SAVE}, (at_record){0});
+        assert_int_equal(stat(path_of(&run, "events.bin"), &about), 0);
+        if (i < 2) size[i] = about.st_size;
+    }
+    script_close(&run);
+    assert_int_equal(at_rewind_logs(run.folder, 0, AT_SEC(2), &gap, &fail), AT_OK);
+    assert_false(gap);
+    assert_int_equal(stat(path_of(&run, "events.bin"), &about), 0);
+    assert_int_equal(about.st_size, size[1]);
+    assert_int_equal(at_rewind_logs(run.folder, 0, AT_MS(1500), &gap, &fail), AT_OK);
+    assert_true(gap); /* what was saved half a second after it was asked for */
+    assert_int_equal(stat(path_of(&run, "events.bin"), &about), 0);
+    assert_int_equal(about.st_size, size[0]);
     script_end(&run);
 }
 
@@ -179,11 +212,11 @@ static void a_log_that_cannot_be_read_is_an_error(void **state)
     script_close(&run);
     assert_int_equal(stat(path_of(&run, "events.bin"), &before), 0);
     at_disk = &ops;
-    at_err err = at_rewind_logs(run.folder, 0, &gap, &fail);
+    at_err err = at_rewind_logs(run.folder, 0, run.at, &gap, &fail);
     at_disk = &at_disk_posix;
     assert_int_equal(err, AT_ERR_IO);
     assert_non_null(strstr(fail.text, "events.bin: cannot read"));
-    assert_int_equal(at_rewind_logs(run.folder, 0, &gap, &fail), AT_OK);
+    assert_int_equal(at_rewind_logs(run.folder, 0, run.at, &gap, &fail), AT_OK);
     assert_int_equal(stat(path_of(&run, "events.bin"), &after), 0);
     assert_true(after.st_size < before.st_size);
     script_end(&run);
@@ -196,6 +229,7 @@ int main(void)
         cmocka_unit_test(resource_samples_are_cut_by_their_time),
         cmocka_unit_test(a_table_ends_with_a_line_that_is_too_long),
         cmocka_unit_test(parts_behind_a_torn_one_are_removed),
+        cmocka_unit_test(the_same_step_may_have_been_saved_again),
         cmocka_unit_test(a_log_that_cannot_be_read_is_an_error),
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
         cmocka_unit_test(a_table_may_be_larger_than_memory),

@@ -362,9 +362,10 @@ static inline at_err open_tables(const world *s, hub_process *h, bool gap, at_fa
 
 static inline at_err open_records(world *s, at_fail *fail)
 {
-    hub_process *h = &s->hub;
-    at_sink      sink;
-    bool         resumes = h->resume.snapshot != NULL;
+    hub_process       *h = &s->hub;
+    at_sink            sink;
+    bool               gap = false;
+    const at_snapshot *last = h->resume.snapshot;
     h->info = (at_run_info){.folder = RUN,
                             .plan = &s->plan,
                             .world = "test",
@@ -373,11 +374,9 @@ static inline at_err open_records(world *s, at_fail *fail)
                             .data = "test",
                             .parameters = PARAMS,
                             .samples_epoch = s->plan.samples_epoch,
-                            .resume = h->resume.snapshot};
-    if (resumes)
-        AT_TRY(at_rewind_tables(RUN, h->resume.snapshot->version, h->resume.snapshot->clock, fail));
-    bool gap = false;
-    if (resumes) AT_TRY(at_rewind_logs(RUN, h->resume.snapshot->version, &gap, fail));
+                            .resume = last};
+    if (last) AT_TRY(at_rewind_tables(RUN, last->version, last->clock, fail));
+    if (last) AT_TRY(at_rewind_logs(RUN, last->version, last->clock, &gap, fail));
     covered.thinned += gap && s->record_limit < UINT64_MAX;
     at_recorder_add(&h->recorder, ledger_sink(s->ledger));
     h->tally = at_tally_new(&h->info, &sink);
@@ -388,8 +387,8 @@ static inline at_err open_records(world *s, at_fail *fail)
     AT_TRY(at_sink_workers(&h->info, &sink, fail));
     at_recorder_add(&h->recorder, sink);
     AT_TRY(open_tables(s, h, gap, fail));
-    return resumes ? at_tally_resume(h->tally, json_object_get(h->resume.state, "tally"), fail)
-                   : AT_OK;
+    return last ? at_tally_resume(h->tally, json_object_get(h->resume.state, "tally"), fail)
+                : AT_OK;
 }
 
 static inline at_err open_host(world *s, at_fail *fail)
