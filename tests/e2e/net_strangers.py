@@ -3,6 +3,7 @@
 sizes. They are refused, and the run goes on in bounded memory."""
 import hashlib
 import json
+import mmap
 import os
 import pathlib
 import random
@@ -542,6 +543,67 @@ class Specs(net.TestCase):
         ended = hub.wait()
         self.assertEqual(ended.code, support.FAILED, ended)
         self.assertIn("no worker joined", ended.err)
+
+
+class Neighbor(Stranger):
+    """A program on the machine of its hub that knows the token, and what it shares with the hub."""
+    # As in src/world/seat/seat_memory.h and src/step/event.h.
+    DRAWN, SENT, MAIL = 0, 8, 32
+    SAMPLES, INCARNATION, SEQUENCE = 16, 88, 96
+    FLAGS = {"abandoned": 20, "capped": 21, "overslept": 22, "again": 104}
+
+    def __init__(self, hub):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(support.BOUND)
+        folder = os.open(hub.folder, os.O_PATH)
+        self.socket.connect(f"/proc/self/fd/{folder}/hub")  # the address of a socket is short
+        os.close(folder)
+        self.prove(hub.token.read_text().strip(), self.hear()[1][4:4 + NONCE])
+
+    def take_seat(self, spec):
+        self.send(message(HELLO, json.dumps(spec).encode()))
+        start, files, _, _ = socket.recv_fds(self.socket, 16, 3)
+        kind, size = struct.unpack("<IQ", start[4:])
+        self.welcome = json.loads(self.exactly(size))
+        assert kind == WELCOME, kind
+        self.memory = mmap.mmap(files[2], 4096)
+        for file in files:
+            os.close(file)
+
+    def write(self, form, at, value):
+        struct.pack_into(form, self.memory, at, value)
+
+    def report(self, flag, value):
+        self.write("<I", self.MAIL + self.SAMPLES, 1)
+        self.write("<I", self.MAIL + self.INCARNATION, self.welcome["incarnation"])
+        self.write("<Q", self.MAIL + self.SEQUENCE, self.welcome["sequence"] + 1)
+        self.write("<B", self.MAIL + self.FLAGS[flag], value)
+        self.write("<Q", self.DRAWN, self.welcome["drawn"] + 1)
+        self.write("<Q", self.SENT, 1)
+
+
+class Neighbors(net.TestCase):
+    # What tests/programs/seat_worker.c trains.
+    SPEC = {**Specs.HELLO, "tensors": [["layer.weight", 0, [1, 8]], ["layer.bias", 0, []]]}
+
+    def test_flags_that_are_neither_true_nor_false_evict_only_the_liar(self):
+        hub = self.hub("--workers", 1, "--seconds", "1h", "--strategy", "async")
+        worker = self.program(hub)
+        hub.wait_steps(3)
+        for count, flag in enumerate(Neighbor.FLAGS, 1):
+            with self.subTest(flag=flag):
+                liar = Neighbor(hub)
+                liar.take_seat(self.SPEC)
+                liar.report(flag, 2 + 63 * count)
+                self.assertTrue(liar.is_closed())
+                hub.wait_until(lambda c=count: hub.err().count("numbers are out of range") == c,
+                               "it is given up")
+        hub.wait_steps(hub.steps() + 20)
+        hub.signal(signal.SIGTERM)
+        ended = hub.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assert_ends(worker)
+        self.assert_ledger(ended)
 
 
 if __name__ == "__main__":

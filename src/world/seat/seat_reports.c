@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "message/message.h"
 #include "world/core/nonfinite.h"
@@ -28,10 +29,23 @@ static void take_rates(at_seat_world *w, const at_seat_mail *mail)
     w->learning.rate[w->learning.groups].schedule.lr = w->torch.group[0].lr; /* for the record */
 }
 
-/* Durations and rounds that can be added up; the rest is checked as for reports that come over a
- * network. */
-static bool is_sane(const at_work *work)
+/* A flag in memory of somebody else may have any value. One that is not 0 or 1 could be true and
+ * false at the same time. */
+static bool is_flag(const bool *flag)
 {
+    unsigned char byte;
+    memcpy(&byte, flag, sizeof byte);
+    return byte <= 1;
+}
+
+/* Flags that are some, and durations and rounds that can be added up; the rest is checked as for
+ * reports that come over a network. */
+static bool is_sane(const at_report *report)
+{
+    const at_work *work = &report->work;
+    const bool    *flags[] = {&report->again, &work->abandoned, &work->capped, &work->overslept};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (!is_flag(flags[i])) return false;
     const at_ns most = AT_SEC((at_ns)1000000000);
     const at_ns times[] = {work->compute_ns, work->sleep_ns, work->idle_ns, work->install_ns,
                            work->send_ns};
@@ -43,8 +57,12 @@ static bool is_sane(const at_work *work)
 
 static bool check_report(at_seat_world *w, at_node id, const at_report *report, at_fail *fail)
 {
-    const at_hub     *hub = w->host.hub;
-    const at_member  *member = &hub->member[id - 1];
+    const at_hub    *hub = w->host.hub;
+    const at_member *member = &hub->member[id - 1];
+    if (report->slot >= w->slots || !is_sane(report)) {
+        at_fail_set(fail, AT_ERR_FORMAT, NULL, "its numbers are out of range");
+        return false;
+    }
     bool              empty = report->work.abandoned || report->work.samples == 0;
     bool              ours = w->seats->job != NULL; /* programs decide how much they compute */
     at_report_message message = {.report = *report,
@@ -59,10 +77,6 @@ static bool check_report(at_seat_world *w, at_node id, const at_report *report, 
                                 .drawn = member->used + member->dropped,
                                 .floats = w->floats,
                                 .ends = hub->end != AT_END_RUNNING};
-    if (report->slot >= w->slots || !is_sane(&report->work)) {
-        at_fail_set(fail, AT_ERR_FORMAT, NULL, "its numbers are out of range");
-        return false;
-    }
     return at_report_message_check(&message, &bounds, fail) == AT_OK;
 }
 
