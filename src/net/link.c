@@ -13,6 +13,8 @@
 
 #include "base/clock.h"
 
+enum { READS_MAX = 64 }; /* in one go; those of an encrypted connection give 16 kB at most */
+
 /* A queued message: its head and bytes in one block, and the vector. */
 typedef struct at_link_item {
     struct at_link_item *next;
@@ -174,13 +176,15 @@ static at_err next_part(at_link *l, unsigned char **to, size_t *left, at_fail *f
 at_err at_link_receive(at_link *l, at_fail *fail)
 {
     assert(!l->complete);
+    l->more = false;
     if (l->state != AT_LINK_OPEN) AT_TRY(open_up(l, fail));
-    while (l->state == AT_LINK_OPEN) {
+    for (int reads = 0; l->state == AT_LINK_OPEN; reads++) {
         unsigned char *to;
         size_t         left;
         AT_TRY(next_part(l, &to, &left, fail));
         l->complete = left == 0;
-        if (l->complete) break;
+        l->more = !l->complete && reads == READS_MAX;
+        if (l->complete || l->more) break;
         ssize_t got = get(l, to, left);
         if (got < 0) return gone(fail);
         if (got == 0) break;
@@ -332,6 +336,7 @@ void at_link_measure(const at_link *l, at_link_stats *stats)
 
 bool at_link_await(const at_link *l, at_ns until, bool *interrupted)
 {
+    if (l->more) return true; /* it may have left the socket already */
     for (;;) {
         at_ns left = until == AT_NEVER ? AT_SEC(3600) : until - at_clock_now();
         if (left <= 0) return false;

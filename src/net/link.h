@@ -64,6 +64,7 @@ typedef struct at_link {
     size_t          head_have, have;
     bool            placed;   /* the vector's place is known */
     bool            complete; /* call at_link_next before the next one is received */
+    bool            more;     /* something that has arrived may be unread; see at_link_receive */
     at_link_message message;
     uint64_t        received; /* bytes, of all messages */
     /* Sending. */
@@ -85,7 +86,8 @@ at_err at_link_accepted(int fd, at_tls *tls, bool may_be_plain, const at_link_re
 /* Closes it at once; what is queued is lost. Accepts NULL. */
 void at_link_free(at_link *link);
 
-/* Reads until a message is complete or nothing more has arrived. AT_ERR_MISSING: the other end is
+/* Reads until a message is complete or nothing more has arrived, but only a part of a message that
+ * comes in many small records: link->more is true then. AT_ERR_MISSING: the other end is
  * gone; AT_ERR_FORMAT: it sends something else; AT_ERR_USAGE: it has another token. */
 at_err at_link_receive(at_link *link, at_fail *fail);
 

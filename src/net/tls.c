@@ -19,6 +19,7 @@ static const unsigned char SUITE_ID[2] = {0x13, 0x01};
 static const unsigned char IDENTITY[] = "anytime";
 enum { KEY_SIZE = 32, IDENTITY_SIZE = sizeof IDENTITY - 1 };
 static const uint64_t REFRESH_BYTES = UINT64_C(64) << 30; /* a fraction of what AES-GCM allows */
+static const uint64_t HASTY_BYTES = 1 << 20;              /* nobody needs new keys before */
 
 struct at_tls {
     SSL_CTX      *context;
@@ -28,8 +29,11 @@ struct at_tls {
 
 struct at_tls_end {
     SSL     *ssl;
+    int      fd;
     bool     ready; /* the handshake is over */
+    bool     hasty; /* the other end has changed its keys too soon: nothing more is received */
     uint64_t written;
+    uint64_t received; /* since it has changed its keys */
 };
 
 /* ---- the key --------------------------------------------------------------------------------- */
@@ -81,8 +85,8 @@ static int find_key(SSL *ssl, const unsigned char *identity, size_t size, SSL_SE
 /* OpenSSL's own uses write, which raises SIGPIPE in the program that has taken a seat. */
 static int send_bytes(BIO *bio, const char *from, int size)
 {
-    int     fd = (int)(intptr_t)BIO_get_data(bio);
-    ssize_t sent = send(fd, from, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const at_tls_end *end = BIO_get_data(bio);
+    ssize_t           sent = send(end->fd, from, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT);
     BIO_clear_retry_flags(bio);
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
         BIO_set_retry_write(bio);
@@ -91,9 +95,10 @@ static int send_bytes(BIO *bio, const char *from, int size)
 
 static int receive_bytes(BIO *bio, char *to, int size)
 {
-    int     fd = (int)(intptr_t)BIO_get_data(bio);
-    ssize_t got = recv(fd, to, (size_t)size, MSG_DONTWAIT);
+    const at_tls_end *end = BIO_get_data(bio);
     BIO_clear_retry_flags(bio);
+    if (end->hasty) return -1;
+    ssize_t got = recv(end->fd, to, (size_t)size, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
         BIO_set_retry_read(bio);
     return (int)got;
@@ -115,6 +120,20 @@ static BIO_METHOD *socket_method(void)
         return method;
     BIO_meth_free(method);
     return NULL;
+}
+
+/* OpenSSL changes keys inside of a read, as often as the peer asks, which costs more than a
+ * message. So a peer could keep us there for ever. */
+static void watch_keys(int sends, int version, int type, const void *bytes, size_t size, SSL *ssl,
+                       void *self)
+{
+    at_tls_end          *end = self;
+    const unsigned char *kind = bytes;
+    (void)version;
+    (void)ssl;
+    if (sends || type != SSL3_RT_HANDSHAKE || size == 0 || *kind != SSL3_MT_KEY_UPDATE) return;
+    end->hasty = end->received < HASTY_BYTES;
+    end->received = 0;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -167,10 +186,13 @@ at_err at_tls_open(at_tls *tls, int fd, bool serves, at_tls_end **end, at_fail *
         *end = NULL;
         return at_fail_memory(fail);
     }
-    BIO_set_data(bio, (void *)(intptr_t)fd);
+    e->fd = fd;
+    BIO_set_data(bio, e);
     BIO_set_init(bio, 1);
     SSL_set_bio(e->ssl, bio, bio);
     SSL_set_app_data(e->ssl, tls);
+    SSL_set_msg_callback(e->ssl, watch_keys);
+    SSL_set_msg_callback_arg(e->ssl, e);
     if (serves) {
         SSL_set_accept_state(e->ssl);
     } else { /* no certificate is trusted, so a server that shows one is refused */
@@ -225,6 +247,7 @@ ssize_t at_tls_read(at_tls_end *end, void *to, size_t size)
     assert(end->ready && size > 0);
     ERR_clear_error();
     int got = SSL_read(end->ssl, to, size > INT_MAX ? INT_MAX : (int)size);
+    if (got > 0) end->received += (uint64_t)got;
     if (got > 0) return got;
     return would_block(end, got) ? 0 : -1;
 }

@@ -32,8 +32,9 @@ void   at_tls_close(at_tls_end *end); /* accepts NULL; the socket stays open */
  * same token; AT_ERR_MISSING: it is gone. */
 at_err at_tls_handshake(at_tls_end *end, bool *done, at_fail *fail);
 
-/* Bytes read or written; 0: nothing is possible now; -1: the other end is gone or sends garbage. A
- * write that returned 0 MUST be repeated with the same bytes, which may have been moved. */
+/* Bytes read or written; 0: nothing is possible now; -1: the other end is gone, sends garbage, or
+ * changes its keys again and again. A write that returned 0 MUST be repeated with the same bytes,
+ * which may have been moved. */
 ssize_t at_tls_read(at_tls_end *end, void *to, size_t size);
 ssize_t at_tls_write(at_tls_end *end, const void *from, size_t size);
 

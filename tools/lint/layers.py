@@ -32,9 +32,11 @@ HOMES = (
     ("openssl/ssl.h", "src/net/*.c"),
 )
 
-# One stands in for its library, one measures against it, and one gives it turns with its client.
+# One stands in for its library, one measures against it, one gives it turns with its client, one is
+# a peer that is not ours.
 GUESTS = (("mpi.h", "tests/faults/inject.c"), ("openssl/ssl.h", "bench/net_link.c"),
-          ("microhttpd.h", "tests/unit/serve/clients.c"))
+          ("microhttpd.h", "tests/unit/serve/clients.c"),
+          ("openssl/ssl.h", "tests/unit/net/link.c"))
 
 # step/ is pure: its results depend only on its arguments.
 IMPURE = ("stdio.h", "unistd.h", "time.h", "sys/*", "pthread.h", "threads.h", "errno.h", "fcntl.h",

@@ -148,7 +148,7 @@ at_err at_seat_net_read(at_guest *g, uint64_t end, at_fail *fail)
     while (link->received < end) {
         AT_TRY(at_link_receive(link, fail));
         if (!link->complete) {
-            g->ready = false;
+            g->ready = link->more;
             break;
         }
         bool seated = g->stage == AT_GUEST_SEATED;

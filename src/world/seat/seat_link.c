@@ -119,6 +119,7 @@ static at_err move_bytes(at_seat *s, at_fail *fail)
     while (!s->inbox.complete) {
         at_err err = AT_OK;
         AT_TRY(at_link_receive(link, fail));
+        if (link->more) continue;
         if (!link->complete) break;
         if (!take_round(s, &err, fail)) at_seat_inbox_adopt(&s->inbox, s->link);
         AT_TRY(err);
@@ -174,7 +175,7 @@ bool at_seat_hears_refusal(at_seat *s)
         connected = (s->link ? at_link_receive(s->link, &ignored)
                              : at_seat_inbox_read(&s->inbox, s->fd, &ignored)) == AT_OK;
         if (s->link && s->link->complete) at_seat_inbox_adopt(&s->inbox, s->link);
-        connected = connected && s->inbox.complete;
+        connected = connected && (s->inbox.complete || (s->link && s->link->more));
     }
     return false;
 }

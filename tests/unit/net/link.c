@@ -1,5 +1,6 @@
 /* Links, plain and encrypted: messages arrive whole, vectors in their places, lies are refused. */
 #include <fcntl.h>
+#include <openssl/ssl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "base/rng.h"
 #include "net/link.h"
 
@@ -225,6 +227,111 @@ static void the_end_of_the_other_side_is_noticed(void **state)
     }
 }
 
+/* ---- peers that keep us busy ----------------------------------------------------------------- */
+
+/* One that knows the token, and is not ours. */
+typedef struct stranger {
+    SSL_CTX *context;
+    SSL     *ssl;
+    int      fd; /* of our end, which is of `link`, too */
+    at_tls  *tls;
+    at_link *link;
+    place    place;
+} stranger;
+
+static int give_key(SSL *ssl, const EVP_MD *digest, const unsigned char **identity, size_t *size,
+                    SSL_SESSION **session)
+{
+    static const unsigned char suite[] = {0x13, 0x01}, name[] = "anytime";
+    static const char          purpose[] = "anytime tls 1.3 external key: ";
+    char                       text[sizeof purpose + AT_TOKEN_SIZE] = {0};
+    unsigned char              key[32];
+    (void)digest;
+    memcpy(text, purpose, sizeof purpose - 1);
+    memcpy(text + sizeof purpose - 1, token, strlen(token));
+    at_file_digest_bytes(text, sizeof text, key);
+    *session = SSL_SESSION_new();
+    *identity = name;
+    *size = sizeof name - 1;
+    return SSL_SESSION_set1_master_key(*session, key, sizeof key) &&
+           SSL_SESSION_set_cipher(*session, SSL_CIPHER_find(ssl, suite)) &&
+           SSL_SESSION_set_protocol_version(*session, TLS1_3_VERSION);
+}
+
+static void connect_stranger(stranger *s, size_t vector)
+{
+    int     fd[2], much = 1 << 20;
+    at_fail fail;
+    char    padded[AT_TOKEN_SIZE] = "";
+    memcpy(padded, token, strlen(token));
+    *s = (stranger){.place = {.memory = calloc(1, vector + 1), .size = vector}};
+    at_link_receiver receiver = {.self = &s->place,
+                                 .kinds = KINDS,
+                                 .size_max = SMALL_MAX,
+                                 .collects = collects,
+                                 .place = find_place};
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
+    assert_int_equal(setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &much, sizeof much), 0);
+    assert_int_equal(at_tls_new(padded, &s->tls, &fail), AT_OK);
+    assert_int_equal(at_link_accepted(fd[1], s->tls, false, &receiver, &s->link, &fail), AT_OK);
+    s->fd = fd[0];
+    s->context = SSL_CTX_new(TLS_client_method());
+    SSL_CTX_set_psk_use_session_callback(s->context, give_key);
+    s->ssl = SSL_new(s->context);
+    SSL_set_fd(s->ssl, s->fd);
+    while (SSL_connect(s->ssl) != 1) assert_int_equal(at_link_receive(s->link, &fail), AT_OK);
+    assert_int_equal(at_link_receive(s->link, &fail), AT_OK);
+    assert_int_equal(s->link->state, AT_LINK_OPEN);
+}
+
+static void disconnect_stranger(stranger *s)
+{
+    SSL_free(s->ssl);
+    SSL_CTX_free(s->context);
+    close(s->fd);
+    at_link_free(s->link);
+    at_tls_free(s->tls);
+    free(s->place.memory);
+}
+
+/* Each byte costs a call of the system or two, and a peer can send them as fast as we read. */
+static void a_message_in_records_of_a_byte_is_read_in_parts(void **state)
+{
+    (void)state;
+    enum { VECTOR = 5000, SIZE = AT_FRAME_HEAD + COLLECTED + VECTOR, AT_ONCE = 200 };
+    stranger      s;
+    at_fail       fail = {0};
+    unsigned char bytes[SIZE];
+    size_t        sent = 0;
+    bool          in_parts = false;
+    connect_stranger(&s, VECTOR);
+    memset(bytes, 7, sizeof bytes);
+    at_frame_write(bytes, WITH_VECTOR, SIZE - AT_FRAME_HEAD);
+    while (!s.link->complete) {
+        while (sent < SIZE && SSL_write(s.ssl, bytes + sent, 1) == 1) sent++;
+        uint64_t before = s.link->received;
+        assert_int_equal(at_link_receive(s.link, &fail), AT_OK);
+        assert_true(s.link->received - before < AT_ONCE);
+        in_parts = in_parts || s.link->more;
+        if (s.link->more) assert_true(at_link_await(s.link, 0, NULL));
+    }
+    assert_true(in_parts);
+    assert_memory_equal(s.place.memory, bytes + AT_FRAME_HEAD + COLLECTED, VECTOR);
+    disconnect_stranger(&s);
+}
+
+static void who_changes_keys_all_the_time_is_disconnected(void **state)
+{
+    (void)state;
+    stranger s;
+    at_fail  fail = {0};
+    connect_stranger(&s, 0);
+    assert_int_equal(SSL_key_update(s.ssl, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+    assert_int_equal(SSL_do_handshake(s.ssl), 1);
+    assert_int_equal(at_link_receive(s.link, &fail), AT_ERR_MISSING);
+    disconnect_stranger(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +341,8 @@ int main(void)
         cmocka_unit_test(plain_connections_from_elsewhere_are_refused),
         cmocka_unit_test(lies_about_sizes_and_kinds_are_refused_before_memory_is_reserved),
         cmocka_unit_test(the_end_of_the_other_side_is_noticed),
+        cmocka_unit_test(a_message_in_records_of_a_byte_is_read_in_parts),
+        cmocka_unit_test(who_changes_keys_all_the_time_is_disconnected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
