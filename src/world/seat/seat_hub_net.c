@@ -12,9 +12,9 @@
 #include "world/seat/seat_hub.h"
 
 enum {
-    STRANGER_MAX = 4096,        /* bytes of a message before the proof */
-    STRANGERS_PER_ADDRESS = 16, /* half of the places for connections without a seat */
-    ACCEPTED_MAX = 32,          /* at a time: whoever connects without end does not stop steps */
+    STRANGER_MAX = 4096, /* bytes of a message before the proof */
+    OTHERS_MIN = 16,     /* places that strangers of one address leave to those of others */
+    ACCEPTED_MAX = 32,   /* at a time: whoever connects without end does not stop steps */
     EVENTS_MAX = 64
 };
 static const at_ns LISTEN_TIME = AT_SEC(3);
@@ -83,14 +83,23 @@ static at_guest *oldest_stranger(at_seat_hub *h, const char *peer, uint32_t *cou
     return oldest;
 }
 
+/* How many strangers one address may have: all workers of a run may be on one machine, and come at
+ * the same time. */
+static uint32_t strangers_max(const at_seat_hub *h)
+{
+    uint32_t left = h->guests_max;
+    for (uint32_t i = 0; i < h->guests_max; i++) left -= h->guest[i].stage >= AT_GUEST_PROVEN;
+    return left > 2 * OTHERS_MIN ? left - OTHERS_MIN : OTHERS_MIN;
+}
+
 /* Who opens many connections loses the oldest of them. */
 static at_guest *make_place(at_seat_hub *h, const char *peer)
 {
-    uint32_t  count;
+    uint32_t  count, most = strangers_max(h);
     at_guest *oldest = oldest_stranger(h, peer, &count);
-    at_guest *g = count < STRANGERS_PER_ADDRESS ? at_seat_hub_place(h) : NULL;
+    at_guest *g = count < most ? at_seat_hub_place(h) : NULL;
     if (g) return g;
-    if (count < STRANGERS_PER_ADDRESS) oldest = oldest_stranger(h, NULL, &count);
+    if (count < most) oldest = oldest_stranger(h, NULL, &count);
     if (oldest) at_seat_hub_forget(oldest);
     return oldest;
 }

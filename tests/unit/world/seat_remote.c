@@ -145,28 +145,67 @@ static void connect_to(const at_seat_hub *hub, int *fd)
     assert_int_equal(at_net_connect(&address, AT_NEVER, NULL, fd, &loopback, &fail), AT_OK);
 }
 
+/* A hub with connections to it that say nothing. */
+enum { CROWD = 40 };
+typedef struct crowd {
+    at_seat_hub hub;
+    char        folder[32];
+    int         fd[CROWD];
+} crowd;
+
+static void open_crowd(crowd *c, uint32_t workers_max)
+{
+    at_fail             fail = {0};
+    at_seat_hub_options options = {.folder = c->folder,
+                                   .command = {.ranks = 1, .ranks_max = workers_max},
+                                   .listen = "127.0.0.1:0"};
+    snprintf(c->folder, sizeof c->folder, "/tmp/anytime-remote-XXXXXX");
+    assert_non_null(mkdtemp(c->folder));
+    assert_int_equal(at_seat_hub_open(&options, &c->hub, &fail), AT_OK);
+    for (int i = 0; i < CROWD; i++) connect_to(&c->hub, &c->fd[i]);
+}
+
+static void close_crowd(crowd *c)
+{
+    char token[sizeof c->folder + 8];
+    for (int i = 0; i < CROWD; i++) close(c->fd[i]);
+    at_seat_hub_close(&c->hub);
+    snprintf(token, sizeof token, "%s/token", c->folder);
+    assert_int_equal(unlink(token), 0);
+    assert_int_equal(rmdir(c->folder), 0);
+}
+
 static void many_connections_are_accepted_little_by_little(void **state)
 {
     (void)state;
-    enum { COUNT = 40 };
-    int                 fd[COUNT];
-    char                folder[] = "/tmp/anytime-remote-XXXXXX", token[sizeof folder + 8];
-    at_fail             fail = {0};
-    at_seat_hub         hub;
-    at_seat_hub_options options = {
-        .folder = folder, .command = {.ranks = 1, .ranks_max = 1}, .listen = "127.0.0.1:0"};
-    assert_non_null(mkdtemp(folder));
-    assert_int_equal(at_seat_hub_open(&options, &hub, &fail), AT_OK);
-    for (int i = 0; i < COUNT; i++) connect_to(&hub, &fd[i]);
-    at_seat_hub_poll(&hub);
-    assert_true(hub.unread);
-    at_seat_hub_poll(&hub);
-    assert_false(hub.unread);
-    for (int i = 0; i < COUNT; i++) close(fd[i]);
-    at_seat_hub_close(&hub);
-    snprintf(token, sizeof token, "%s/token", folder);
-    assert_int_equal(unlink(token), 0);
-    assert_int_equal(rmdir(folder), 0);
+    crowd c;
+    open_crowd(&c, 1);
+    at_seat_hub_poll(&c.hub);
+    assert_true(c.hub.unread);
+    at_seat_hub_poll(&c.hub);
+    assert_false(c.hub.unread);
+    close_crowd(&c);
+}
+
+static uint32_t callers(const at_seat_hub *hub)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < hub->guests_max; i++) count += hub->guest[i].stage == AT_GUEST_CALLING;
+    return count;
+}
+
+static void all_workers_of_a_run_may_call_from_one_machine_at_once(void **state)
+{
+    (void)state;
+    crowd c;
+    open_crowd(&c, CROWD);
+    for (int i = 0; i < 2; i++) at_seat_hub_poll(&c.hub);
+    assert_int_equal(callers(&c.hub), CROWD);
+    close_crowd(&c);
+    open_crowd(&c, 1); /* others find a place, also beside more of them than there are seats */
+    for (int i = 0; i < 2; i++) at_seat_hub_poll(&c.hub);
+    assert_true(callers(&c.hub) + 16 <= c.hub.guests_max);
+    close_crowd(&c);
 }
 
 int main(void)
@@ -175,6 +214,7 @@ int main(void)
         cmocka_unit_test(a_seat_that_does_not_read_costs_no_memory),
         cmocka_unit_test(orders_that_are_not_read_are_replaced_by_newer_ones),
         cmocka_unit_test(many_connections_are_accepted_little_by_little),
+        cmocka_unit_test(all_workers_of_a_run_may_call_from_one_machine_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
