@@ -23,7 +23,7 @@ JOB = (*support.SMALL, "--seconds", "1h", "--sample-time", "50us", "--record", "
 
 # Kinds of messages and sizes as in src/world/seat/seat_wire.h.
 PROTOCOL, NONCE, DIGEST = 5, 16, 32
-CHALLENGE, PROOF, HELLO, ASK_PARAMS, PARAMS, WELCOME, REFUSED = 0, 1, 2, 3, 4, 5, 6
+CHALLENGE, PROOF, HELLO, ASK_PARAMS, PARAMS, WELCOME, REFUSED, PUT = 0, 1, 2, 3, 4, 5, 6, 7
 GREETING, ASK_JOB, JOB_IS, OWN_HELLO, REPORT, WORD = 12, 13, 14, 15, 20, 21
 TOKEN = "0123456789abcdef0123456789abcdef"
 
@@ -513,6 +513,20 @@ class Specs(net.TestCase):
                 self.assertEqual(kind, REFUSED)
                 self.assertTrue(why)
         self.assert_trains(hub)
+
+    def test_tensors_that_would_fill_the_memory_of_the_hub_are_refused(self):
+        hub = self.hub("--steps", 30, "--workers", 1, "--quiet")
+        liar = self.greet(hub, json.dumps(self.HELLO).encode())
+        self.assertEqual(liar.hear()[0], ASK_PARAMS)
+        liar.send(message(PARAMS, bytes(4 * 12)))
+        self.assertEqual(liar.hear()[0], WELCOME)
+        with self.assertRaises(ConnectionError):
+            for i in range(100):
+                liar.send(message(PUT, b"%d" % i + bytes(200 - len(b"%d" % i)) + bytes(15 << 20)))
+        liar.socket.close()
+        hub.wait_said("more tensors than the hub can keep")
+        hub.signal(signal.SIGTERM)
+        self.assertEqual(hub.wait().code, support.STOPPED)
 
     def assert_trains(self, hub):
         crowd = [self.program(hub) for _ in range(2)]

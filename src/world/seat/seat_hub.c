@@ -415,9 +415,19 @@ at_err at_seat_hub_keep(at_seat_hub *h, const char *name, const void *values, si
     }
     memcpy(copy, values, size);
     free(tensor->values);
+    h->kept_size += size - tensor->count * sizeof(float);
     tensor->values = copy;
     tensor->count = size / sizeof(float);
     return AT_OK;
+}
+
+/* Whoever has a seat shall not fill the memory of the hub. */
+static bool has_room(at_seat_hub *h, const char *name, size_t size)
+{
+    enum { BEYOND_CHECKPOINTS = 4 }; /* more than can be saved is no mistake yet */
+    const at_kept_tensor *before = find_kept(h, name);
+    size_t                replaced = before ? before->count * sizeof(float) : 0;
+    return h->kept_size - replaced + size <= BEYOND_CHECKPOINTS * at_seat_hub_kept_max(h);
 }
 
 /* The message is the name in AT_SEAT_NAME_SIZE bytes, then the floats. */
@@ -434,6 +444,8 @@ static at_err take_put(at_seat_hub *h, at_guest *g, at_fail *fail)
     if (!at_spec_is_utf8(name)) /* it becomes a key in checkpoints */
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the name of a tensor is not UTF-8");
     if (g->id != h->first_id) return AT_OK; /* only the first seat's are kept */
+    if (!has_room(h, name, size))
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "more tensors than the hub can keep");
     return at_seat_hub_keep(h, name, g->inbox.bytes + AT_SEAT_NAME_SIZE, size, fail);
 }
 

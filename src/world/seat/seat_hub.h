@@ -91,6 +91,7 @@ typedef struct at_seat_hub {
     at_node         first_id; /* the lowest seat that is taken; 0: none */
     at_kept_tensor *kept;
     uint32_t        kept_count;
+    size_t          kept_size; /* bytes */
     /* Workers of our own instead of programs. */
     const char *job;                /* options of the run as JSON; NULL: programs */
     uint64_t    part[AT_JOB_PARTS]; /* what must be the same everywhere */
