@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <stdio.h>
@@ -35,33 +36,39 @@ static at_err cannot_write(const char *path, at_fail *fail)
                        strerror(errno));
 }
 
-static at_err make_file(const char *path, char token[AT_TOKEN_SIZE], at_fail *fail)
+/* Whether the file `draft` has got this name; errno is EEXIST when another file has it. Not all
+ * file systems have links. */
+static bool take_name(const char *draft, const char *path)
 {
-    assert(path);
+    return link(draft, path) == 0 || (errno != EEXIST && rename(draft, path) == 0);
+}
+
+/* The file is complete when it gets its name, because others may look for it at the same time.
+ * *exists: one of them was faster. */
+static at_err make_file(const char *path, char token[AT_TOKEN_SIZE], bool *exists, at_fail *fail)
+{
+    char draft[PATH_MAX];
+    int  used = snprintf(draft, sizeof draft, "%s.XXXXXX", path);
     AT_TRY(at_token_make(token, fail));
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    errno = ENAMETOOLONG;
+    int fd = used < (int)sizeof draft ? mkostemp(draft, O_CLOEXEC) : -1; /* mode 0600 */
     if (fd < 0) return cannot_write(path, fail);
     errno = ENOSPC; /* when less is written than asked for */
     size_t length = strlen(token);
-    bool   written = write(fd, token, length) == (ssize_t)length;
-    at_err err = written ? AT_OK : cannot_write(path, fail);
+    bool   made = write(fd, token, length) == (ssize_t)length && take_name(draft, path);
+    *exists = !made && errno == EEXIST;
+    at_err err = made ? AT_OK : cannot_write(path, fail);
     close(fd);
-    if (err) unlink(path); /* half of it would be a token, too */
+    unlink(draft);
     return err;
 }
 
-at_err at_token_file(const char *path, char token[AT_TOKEN_SIZE], at_fail *fail)
+static at_err read_file(const char *path, char token[AT_TOKEN_SIZE], at_fail *fail)
 {
-    assert(path);
     unsigned char *bytes;
     size_t         size;
-    at_fail        missing; /* is no failure */
-    at_err         err = at_file_read(path, FILE_SIZE_MAX, &bytes, &size, &missing);
-    if (err == AT_ERR_MISSING) return make_file(path, token, fail);
-    if (err) {
-        *fail = missing;
-        return err;
-    }
+    at_err         err = AT_OK;
+    AT_TRY(at_file_read(path, FILE_SIZE_MAX, &bytes, &size, fail));
     size_t length = strspn((const char *)bytes, letters);
     size_t rest = size - length; /* a newline added by an editor */
     bool   fits = length >= AT_TOKEN_LENGTH_MIN && length < AT_TOKEN_SIZE;
@@ -73,6 +80,18 @@ at_err at_token_file(const char *path, char token[AT_TOKEN_SIZE], at_fail *fail)
                           "the file to get a new one",
                           "%s: not a token: expected 16 to 64 letters, digits, - and _", path);
     free(bytes);
+    return err;
+}
+
+at_err at_token_file(const char *path, char token[AT_TOKEN_SIZE], at_fail *fail)
+{
+    assert(path);
+    bool    exists = false;
+    at_fail found = {0}; /* a missing file is no failure */
+    at_err  err = read_file(path, token, &found);
+    if (err == AT_ERR_MISSING) err = make_file(path, token, &exists, &found);
+    if (exists) err = read_file(path, token, &found);
+    if (err) *fail = found;
     return err;
 }
 

@@ -15,7 +15,8 @@ enum {
 at_err at_token_make(char token[AT_TOKEN_SIZE], at_fail *fail);
 
 /* Reads a token from a file: 16 to 64 letters, digits, '-' and '_', optionally with a newline. A
- * missing file is created with a new token, readable by its owner only. */
+ * missing file is created with a new token, readable by its owner only; processes that do that at
+ * the same time get the same one. */
 at_err at_token_file(const char *path, char token[AT_TOKEN_SIZE], at_fail *fail);
 
 /* True if others than its owner can read or change this file. */

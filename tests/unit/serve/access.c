@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -265,6 +266,49 @@ static void half_a_token_is_not_left_behind(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* Reads or creates the token in a process of its own, once `begin` is closed, and writes it to
+ * `to`. */
+static void ask_for_token(const char *path, const int begin[2], int to)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid > 0) return;
+    char    token[AT_TOKEN_SIZE] = "", none;
+    at_fail fail;
+    close(begin[1]);
+    ssize_t got = read(begin[0], &none, 1);
+    at_err  err = at_token_file(path, token, &fail);
+    _exit(got != 0 || err || write(to, token, sizeof token) != sizeof token);
+}
+
+static void processes_that_create_a_token_at_the_same_time_get_the_same_one(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 150, PROCESSES = 8 };
+    char folder[] = "/tmp/anytime-token-XXXXXX", path[64];
+    int  ends[2], begin[2];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/token", folder);
+    assert_int_equal(pipe(ends), 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        char token[PROCESSES][AT_TOKEN_SIZE];
+        assert_int_equal(pipe(begin), 0);
+        for (int i = 0; i < PROCESSES; i++) ask_for_token(path, begin, ends[1]);
+        close(begin[0]);
+        close(begin[1]);
+        for (int i = 0, status; i < PROCESSES; i++) {
+            assert_true(wait(&status) > 0);
+            assert_int_equal(status, 0);
+        }
+        assert_int_equal(read(ends[0], token, sizeof token), sizeof token);
+        for (int i = 1; i < PROCESSES; i++) assert_string_equal(token[i], token[0]);
+        assert_int_equal(unlink(path), 0);
+    }
+    close(ends[0]);
+    close(ends[1]);
+    assert_int_equal(rmdir(folder), 0); /* nothing else was left */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +324,7 @@ int main(void)
         cmocka_unit_test(invalid_addresses_are_rejected),
         cmocka_unit_test(tokens_are_long_and_unique),
         cmocka_unit_test(a_token_file_is_created_once_with_private_permissions),
+        cmocka_unit_test(processes_that_create_a_token_at_the_same_time_get_the_same_one),
         cmocka_unit_test(half_a_token_is_not_left_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
