@@ -121,6 +121,7 @@ class Path(net.TestCase):
         hub = self.hub(*support.SMALL, "--quiet", "--steps", 1)
         other = self.folder / "other"
         other.write_text("0123456789abcdef\n")
+        other.chmod(0o600)
         for arguments, code, words in (
                 ((hub.address(),), support.USAGE, "no token"),
                 ((hub.address(), "--token", other), support.USAGE, "token"),

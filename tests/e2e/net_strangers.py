@@ -202,6 +202,23 @@ class Strangers(TestCase):
         self.assertIn("token", said)
         self.assert_goes_on()
 
+    def test_a_token_that_others_can_read_gives_a_warning(self):
+        exposed = self.folder / "exposed"
+        exposed.write_text(self.token() + "\n")
+        exposed.chmod(0o644)
+        warning = f"other users of this machine can read the token in {exposed}"
+        late = self.work(self.training, token=exposed)
+        support.wait_until(lambda: warning in late.err_path.read_text(), "the worker warns")
+        late.kill()
+        link = self.anytime("link", self.training.address(), "--token", exposed, "--seconds",
+                            "10ms")
+        self.assertIn(warning, link.err)
+        self.assertNotIn("can read the token", self.training.err())
+        self.assert_goes_on()
+        self.training.token.chmod(0o644)
+        again = self.hub(folder=self.training.folder)
+        again.wait_said(f"can read the token in {self.training.token}")
+
     def test_a_proof_cannot_be_replayed(self):
         first, second = Stranger(self.training), Stranger(self.training)
         old = first.greet()

@@ -40,7 +40,7 @@ at_err at_announce_hub(const at_parsed *parsed, const at_seat_hub *hub, at_fail 
     const at_settings *s = &parsed->settings;
     char               address[AT_NET_TEXT_SIZE], line[AT_NET_TEXT_SIZE + 1];
     reachable(hub->address, address);
-    at_warn_exposed_token(s->token);
+    at_warn_exposed_token(hub->token_path);
     if (!s->quiet)
         at_say("anytime: workers can join at %s with the token in %s\n", address, hub->token_path);
     if (!s->hub_file) return AT_OK;

@@ -217,6 +217,7 @@ at_err at_link_path(const at_parsed *parsed, at_fail *fail)
     if (!join.token_file)
         return at_fail_set(fail, AT_ERR_USAGE, "use --token FILE with a copy of RUN/token",
                            "no token was given");
+    at_warn_exposed_token(join.token_file);
     AT_TRY(at_link_sizes(s->sizes ? s->sizes : SIZES, r.floats, &r.sizes, fail));
     AT_TRY(at_net_measure(&join, s->seconds > 0 ? s->seconds : DURATION, &r.path, fail));
     AT_TRY(measure_packing(&r, fail));
