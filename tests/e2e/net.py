@@ -96,6 +96,27 @@ class Elastic(net.TestCase):
         self.assert_ends(other)
         self.assert_ledger(ended)
 
+    def test_workers_that_leave_while_the_hub_sends_parameters_are_not_lost(self):
+        """What they said last is read although nothing can be sent to them any more."""
+        for scheme in ("", "tls://"):
+            hub = self.hub(*support.SMALL, "--model", "mlp:2000", "--workers", 1, "--strategy",
+                           "async", "--seconds", "1h", "--sample-time", "20us")
+            other = self.work(hub)
+            for _ in range(3):
+                crowd = [self.work(hub, scheme=scheme) for _ in range(3)]
+                self.present(hub, 4)
+                hub.wait_steps(hub.steps() + 20)
+                for process in crowd:
+                    process.send_signal(signal.SIGTERM)
+                for process in crowd:
+                    self.assert_ends(process, support.STOPPED)
+                self.present(hub, 1)
+            hub.signal(signal.SIGTERM)
+            ended = hub.wait()
+            self.assert_ends(other)
+            self.assert_ledger(ended)
+            self.assertNotIn("lost its connection", ended.err)
+
     def test_a_run_holds_while_too_few_workers_are_there(self):
         hub = self.hub(*JOB, "--steps", 400, "--workers-min", 2, "--sample-time", "200us",
                        "--workers", 2)

@@ -149,16 +149,19 @@ void at_seat_net_poll(at_seat_hub *h)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* What a guest sent before it closed the connection is read, although nothing can be sent to it any
+ * more: that it leaves, for example. */
 at_err at_seat_net_read(at_guest *g, uint64_t end, at_fail *fail)
 {
     at_link *link = g->remote.link;
     if (!g->ready) return AT_OK;
-    AT_TRY(at_link_flush(link, fail));
+    at_err sent = at_link_flush(link, fail);
+    if (sent && sent != AT_ERR_MISSING) return sent;
     while (link->received < end) {
         AT_TRY(at_link_receive(link, fail));
         if (!link->complete) {
             g->ready = link->more;
-            break;
+            return g->ready ? AT_OK : sent;
         }
         bool seated = g->stage == AT_GUEST_SEATED;
         if (!seated || !at_remote_is_mine(link->message.kind)) {

@@ -61,6 +61,14 @@ static const void *params_to_send(void *self)
     return w->packed;
 }
 
+/* Nothing can be sent any more, but what has arrived may say that it leaves. Reading it finds the
+ * end of the connection, too. */
+static void hear_last_words(at_seat_world *w, at_guest *g)
+{
+    g->ready = w->seats->unread = true;
+    at_bell_ring_loud(at_seat_world_bell(w), AT_BELL_ALL);
+}
+
 /* Seats on other machines get what was written to their memory. One that cannot be told is lost. */
 static void tell_remote(at_seat_world *w)
 {
@@ -76,7 +84,11 @@ static void tell_remote(at_seat_world *w)
         at_guest *g = w->chair[i].guest;
         if (!g || !g->remote.link || g->hung_up) continue;
         uint64_t before = g->remote.sent;
-        if (at_remote_tell(&g->remote, &view, &fail)) g->hung_up = true;
+        at_err   err = at_remote_tell(&g->remote, &view, &fail);
+        if (err == AT_ERR_MISSING)
+            hear_last_words(w, g);
+        else if (err)
+            g->hung_up = true;
         at_host_count_sent(&w->host, i + 1, g->remote.sent - before);
     }
 }
