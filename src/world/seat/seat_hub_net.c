@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -14,6 +15,7 @@
 enum {
     STRANGER_MAX = 4096, /* bytes of a message before the proof */
     OTHERS_MIN = 16,     /* places that strangers of one address leave to those of others */
+    FILES_SHARE = 4,     /* strangers get this part of the descriptors that a process may have */
     ACCEPTED_MAX = 32,   /* at a time: whoever connects without end does not stop steps */
     EVENTS_MAX = 64
 };
@@ -92,16 +94,25 @@ static uint32_t strangers_max(const at_seat_hub *h)
     return left > 2 * OTHERS_MIN ? left - OTHERS_MIN : OTHERS_MIN;
 }
 
+/* How many strangers there may be, of all addresses: the run needs descriptors, too. */
+static uint32_t files_max(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > UINT32_MAX) return UINT32_MAX;
+    return (uint32_t)limit.rlim_cur / FILES_SHARE;
+}
+
 /* Who opens many connections loses the oldest of them. */
 static at_guest *make_place(at_seat_hub *h, const char *peer)
 {
-    uint32_t  count, most = strangers_max(h);
-    at_guest *oldest = oldest_stranger(h, peer, &count);
-    at_guest *g = count < most ? at_seat_hub_place(h) : NULL;
+    uint32_t  count, all;
+    at_guest *own = oldest_stranger(h, peer, &count), *oldest = oldest_stranger(h, NULL, &all);
+    bool      many = count >= strangers_max(h);
+    at_guest *g = many || all >= files_max() ? NULL : at_seat_hub_place(h);
     if (g) return g;
-    if (count < most) oldest = oldest_stranger(h, NULL, &count);
-    if (oldest) at_seat_hub_forget(oldest);
-    return oldest;
+    g = many ? own : oldest;
+    if (g) at_seat_hub_forget(g);
+    return g;
 }
 
 static void admit(at_seat_hub *h, int fd, const struct sockaddr_storage *peer)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -208,6 +209,25 @@ static void all_workers_of_a_run_may_call_from_one_machine_at_once(void **state)
     close_crowd(&c);
 }
 
+static void strangers_leave_descriptors_for_the_run(void **state)
+{
+    (void)state;
+    enum { FREE = CROWD - 10 };
+    struct rlimit before, few;
+    crowd         c;
+    open_crowd(&c, CROWD);
+    int next = dup(0);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = (rlim_t)next + FREE;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (int i = 0; i < 2; i++) at_seat_hub_poll(&c.hub);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_in_range(callers(&c.hub), 1, few.rlim_cur / 4);
+    close_crowd(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +235,7 @@ int main(void)
         cmocka_unit_test(orders_that_are_not_read_are_replaced_by_newer_ones),
         cmocka_unit_test(many_connections_are_accepted_little_by_little),
         cmocka_unit_test(all_workers_of_a_run_may_call_from_one_machine_at_once),
+        cmocka_unit_test(strangers_leave_descriptors_for_the_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
