@@ -12,8 +12,6 @@
 
 static const at_ns request_time = AT_SEC(10);
 
-enum { WAITING_MAX = AT_SERVER_CLIENTS_MAX / 2 };
-
 struct at_client {
     struct MHD_Connection *connection;
     at_client             *before, *after; /* in order of `since`, the newest first */
@@ -68,7 +66,7 @@ void at_clients_notify(void *self, struct MHD_Connection *connection, void **con
         if (!client) return; /* without one it has no deadline but that of the library */
         client->connection = connection;
         put_in(clients, client);
-        if (clients->waiting > WAITING_MAX) end_client(clients, clients->oldest);
+        if (clients->waiting > clients->max / 2) end_client(clients, clients->oldest);
     } else if (client) {
         if (client->since > 0) take_out(clients, client);
         free(client);

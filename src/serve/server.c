@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -138,22 +139,31 @@ static at_err open_followers(at_server *server, const at_server_options *options
     return AT_OK;
 }
 
+/* Without descriptors, connections could neither be accepted nor displaced by others, nor runs be
+ * read. */
+static unsigned clients_max(void)
+{
+    struct rlimit limit;
+    bool few = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < AT_SERVER_CLIENTS_MAX;
+    return few ? (unsigned)limit.rlim_cur / 2 : AT_SERVER_CLIENTS_MAX;
+}
+
 static at_err listen_at(at_server *server, at_fail *fail)
 {
     assert(!server->daemon);
     const at_address *address = &server->address;
     unsigned          flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME;
     if (address->ipv6) flags |= MHD_USE_IPv6;
+    server->clients.max = clients_max();
     errno = 0;
     server->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, server, MHD_OPTION_NOTIFY_COMPLETED, on_request_end,
         server, MHD_OPTION_NOTIFY_CONNECTION, notify_connection, &server->clients,
         MHD_OPTION_SOCK_ADDR, (const struct sockaddr *)&address->socket,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)AT_SERVER_CLIENTS_MAX,
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, address->loopback ? 0u : (unsigned)CLIENTS_PER_HOST,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CLIENT_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)CLIENT_SILENCE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_LIMIT, server->clients.max, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        address->loopback ? 0u : (unsigned)CLIENTS_PER_HOST, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CLIENT_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CLIENT_SILENCE_S,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
     if (server->daemon) return AT_OK;
     return at_fail_set(fail, AT_ERR_IO,
                        errno == EADDRNOTAVAIL

@@ -23,7 +23,8 @@
 
 enum {
     AT_SERVER_RUNS_MAX = 64,
-    AT_SERVER_CLIENTS_MAX = 512, /* simultaneous connections; further ones wait */
+    AT_SERVER_CLIENTS_MAX = 512, /* simultaneous connections, if there are twice as many
+                                    descriptors; further ones wait */
     AT_SERVER_STREAMS_MAX = 224, /* ... of which event streams */
     AT_SERVER_URL_SIZE = 256
 };

@@ -17,6 +17,7 @@ typedef struct at_client       at_client;
 typedef struct at_clients {
     at_client *newest, *oldest;
     size_t     waiting;
+    unsigned   max; /* simultaneous connections */
 } at_clients;
 
 /* Clients usually request the same update, so it is built once. */

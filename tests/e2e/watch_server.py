@@ -394,11 +394,17 @@ class Load(dashboard.TestCase):
         self.assertTrue(board.is_alive())
 
     def test_slow_requests_do_not_keep_others_out(self):
-        """More connections than there are places, each with half a request."""
-        board = self.watch(self.train(*FINISHED).folder)
-        self.wait_known_steps(board, 30)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (2048, resource.getrlimit(
-            resource.RLIMIT_NOFILE)[1]))
+        """More connections than there are places, or descriptors, each with half a request."""
+        folder, most = self.train(*FINISHED).folder, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        for descriptors in (1024, 256):
+            with self.subTest(descriptors=descriptors):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, most))
+                board = self.watch(folder)
+                resource.setrlimit(resource.RLIMIT_NOFILE, (2048, most))
+                self.wait_known_steps(board, 30)
+                self.be_slow(board)
+
+    def be_slow(self, board):
         slow = []
         for _ in range(700):
             connection = board.connect()
