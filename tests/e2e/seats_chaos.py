@@ -98,6 +98,25 @@ class Chaos(seats.TestCase):
         self.assertEqual(ended.result["steps"], 20)
         self.assertGreater(len(ended.out), 2 * 20 << 20)
 
+    @staticmethod
+    def relay(run):
+        """The process through which programs print."""
+        return next((pid for pid in processes.marked(run.mark)
+                     if processes.name(pid) == "anytime-output"), None)
+
+    def test_a_relay_of_output_that_is_killed_is_replaced(self):
+        run = self.launch("-n", 2, "--seconds", "1h", "--quiet", "--sample-time", "100us")
+        run.wait_steps(3)
+        for _ in range(3):
+            relay = self.relay(run)
+            os.kill(relay, signal.SIGKILL)
+            run.wait_until(lambda: self.relay(run) not in (None, relay), "there is another one")
+        run.signal(signal.SIGINT)
+        ended = run.wait()
+        self.assertEqual((ended.code, ended.result["respawns"]), (support.STOPPED, 0), ended)
+        self.assertEqual(ended.out.count("status 8"), 2, "what they printed at last is there")
+        self.assert_gone(run)
+
     def test_ctrl_c_ends_the_run_in_order(self):
         run = self.launch("-n", 2, "--seconds", "1h", "--quiet", "--sample-time", "100us")
         run.wait_steps(3)

@@ -26,23 +26,24 @@ typedef struct rank_state {
     pid_t group;       /* of its last process; 0: none, or everything in it has ended */
 } rank_state;
 
+typedef struct stream {
+    char   line[LINE_MAX_SIZE];
+    size_t used;
+} stream;
+
 struct at_seat_children {
     at_seat_command command;
     at_supervisor  *supervisor;
-    rank_state     *rank; /* ranks_max */
-    pid_t           relay;
-    int            *reading;          /* read ends for the relay */
+    rank_state     *rank;             /* ranks_max */
+    at_supervisor  *relay;            /* of one process; NULL: there are log files */
+    struct pollfd  *reading;          /* the relay's; the next one needs them if it dies */
+    stream         *stream;           /* of each of these */
     char (*last)[AT_SEAT_LINE_SIZE];  /* shared with the relay */
     char     line[AT_SEAT_LINE_SIZE]; /* of a log file */
     uint32_t starting;
 };
 
 /* ---- relay: one process that reads all pipes ------------------------------------------------- */
-
-typedef struct stream {
-    char   line[LINE_MAX_SIZE];
-    size_t used;
-} stream;
 
 static void write_all(int fd, const char *bytes, size_t size)
 {
@@ -77,28 +78,25 @@ static void take_bytes(const at_seat_children *c, uint32_t index, stream *s, con
     }
 }
 
-static int relay_main(void *self)
+static int relay_main(void *self, at_fail *fail)
 {
+    (void)fail;
     static char             bytes[1 << 16];
     const at_seat_children *c = self;
+    struct pollfd          *polls = c->reading;
     uint32_t                count = c->command.ranks_max * STREAMS, open_count = count;
-    stream                 *streams = calloc(count, sizeof *streams);
-    struct pollfd          *polls = calloc(count, sizeof *polls);
-    if (!streams || !polls) return AT_ERR_FAILED;
     at_child_background("anytime-output");
-    for (uint32_t i = 0; i < count; i++) {
-        polls[i] = (struct pollfd){.fd = c->reading[i], .events = POLLIN};
+    for (uint32_t i = 0; i < count; i++)
         close(c->rank[i / STREAMS].fd[i % STREAMS]); /* or its end would never be seen */
-    }
     while (open_count > 0) {
         if (poll(polls, count, -1) < 0 && errno != EINTR) break;
         for (uint32_t i = 0; i < count; i++) {
             if (polls[i].fd < 0 || polls[i].revents == 0) continue;
             ssize_t got = read(polls[i].fd, bytes, sizeof bytes);
             if (got < 0 && errno == EINTR) continue;
-            if (got > 0) take_bytes(c, i, &streams[i], bytes, (size_t)got);
+            if (got > 0) take_bytes(c, i, &c->stream[i], bytes, (size_t)got);
             if (got > 0) continue;
-            if (streams[i].used > 0) put_line(c, i, &streams[i]);
+            if (c->stream[i].used > 0) put_line(c, i, &c->stream[i]);
             polls[i].fd = -1;
             open_count--;
         }
@@ -117,20 +115,30 @@ static at_err open_relay(at_seat_children *c, at_fail *fail)
 {
     uint32_t count = c->command.ranks_max * STREAMS;
     c->reading = calloc(count, sizeof *c->reading);
-    if (!c->reading) return at_fail_memory(fail);
-    for (uint32_t i = 0; i < count; i++) c->reading[i] = -1;
+    c->stream = calloc(count, sizeof *c->stream);
+    if (!c->reading || !c->stream) return at_fail_memory(fail);
+    for (uint32_t i = 0; i < count; i++)
+        c->reading[i] = (struct pollfd){.fd = -1, .events = POLLIN};
     for (uint32_t i = 0; i < count; i++) {
         int ends[2];
         if (pipe2(ends, O_CLOEXEC) != 0) return no_output(fail);
-        c->reading[i] = ends[0];
+        c->reading[i].fd = ends[0];
         c->rank[i / STREAMS].fd[i % STREAMS] = ends[1];
     }
-    AT_TRY(at_child_fork(relay_main, c, &c->relay, fail));
-    for (uint32_t i = 0; i < count; i++) {
-        close(c->reading[i]);
-        c->reading[i] = -1;
-    }
-    return AT_OK;
+    AT_TRY(at_supervisor_open(1, &c->relay, fail));
+    return at_supervisor_start(c->relay, 0, relay_main, c, fail);
+}
+
+/* When something has killed the relay, another one goes on with the pipes. We have their read ends,
+ * so that nobody gets SIGPIPE in between. */
+static void mend_relay(at_seat_children *c)
+{
+    at_death death;
+    at_fail  fail;
+    if (!c->relay) return;
+    (void)at_supervisor_reap(c->relay, &death);
+    if (at_supervisor_pid(c->relay, 0) == 0)
+        (void)at_supervisor_start(c->relay, 0, relay_main, c, &fail); /* else tried again */
 }
 
 /* ---- log files ------------------------------------------------------------------------------- */
@@ -209,12 +217,11 @@ static void end_group(rank_state *r)
 static void end_relay(at_seat_children *c)
 {
     enum { TRIES = 200 };
-    if (c->relay <= 0) return;
-    for (int i = 0; i < TRIES; i++) {
-        if (waitpid(c->relay, NULL, WNOHANG) == c->relay) return;
-        poll(NULL, 0, PAUSE_MS);
-    }
-    at_child_end(c->relay);
+    at_death death;
+    if (!c->relay) return;
+    for (int i = 0; i < TRIES && at_supervisor_pid(c->relay, 0) > 0; i++)
+        if (!at_supervisor_reap(c->relay, &death)) poll(NULL, 0, PAUSE_MS);
+    at_supervisor_close(c->relay);
 }
 
 void at_seat_children_close(at_seat_children *c)
@@ -225,11 +232,12 @@ void at_seat_children_close(at_seat_children *c)
     for (uint32_t i = 0; c->rank && i < c->command.ranks_max * STREAMS; i++) {
         int fd = c->rank[i / STREAMS].fd[i % STREAMS];
         if (fd >= 0) close(fd);
-        if (c->reading && c->reading[i] >= 0) close(c->reading[i]);
+        if (c->reading && c->reading[i].fd >= 0) close(c->reading[i].fd);
     }
     end_relay(c);
     if (c->last) munmap(c->last, c->command.ranks_max * sizeof *c->last);
     free(c->reading);
+    free(c->stream);
     free(c->rank);
     free(c);
 }
@@ -308,6 +316,7 @@ at_err at_seat_children_start(at_seat_children *c, uint32_t rank, at_fail *fail)
 bool at_seat_children_reap(at_seat_children *c, at_seat_end *end)
 {
     at_death death;
+    mend_relay(c);
     if (!at_supervisor_reap(c->supervisor, &death)) return false;
     int status = death.status;
     *end = (at_seat_end){.rank = death.child,
@@ -362,7 +371,7 @@ const char *at_seat_children_last_line(at_seat_children *c, uint32_t rank)
 {
     enum { TRIES = 30 };
     assert(rank < c->command.ranks_max);
-    for (int i = 0; c->relay > 0 && !c->last[rank][0] && i < TRIES; i++) poll(NULL, 0, PAUSE_MS);
+    for (int i = 0; c->relay && !c->last[rank][0] && i < TRIES; i++) poll(NULL, 0, PAUSE_MS);
     if (c->last[rank][0] || !c->command.log_dir) return c->last[rank];
     read_last_line(c, rank);
     return c->line;
