@@ -5,9 +5,10 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 
 import support
-from support import seats
+from support import processes, seats
 
 
 class Ends(seats.TestCase):
@@ -210,6 +211,39 @@ class Options(seats.TestCase):
                    f"exec {seats.WORKER}")
         ended = self.seats("-n", 2, "--steps", 5, program=program)
         self.assertIn("[1] 1 2 1 libanytime.so 1073741824", ended.err)
+
+
+class Numbers(seats.TestCase):
+    """In a namespace of process numbers, where a test may choose the next one."""
+
+    INSIDE = "ANYTIME_TEST_NUMBERS"
+
+    def test_a_stranger_with_the_number_of_a_program_that_ended_is_spared(self):
+        if self.INSIDE not in os.environ:
+            self.repeat_inside()
+            return
+        run = self.launch("-n", 2, "--seconds", "1h", "--sample-time", "1ms", "--quiet",
+                          program=("exit=5", "only=1"))
+        run.wait_until(lambda: 2 in (rows := run.workers()) and rows[2]["state"] == "lost",
+                       "a program has ended")
+        number = run.workers()[2]["pid"]
+        processes.NEXT_NUMBER.write_text(str(number - 1))
+        stranger = subprocess.Popen(["sleep", "1h"], start_new_session=True)
+        self.addCleanup(stranger.wait)
+        self.addCleanup(stranger.kill)
+        self.assertEqual(stranger.pid, number)
+        run.signal(signal.SIGTERM)
+        self.assertEqual(run.wait().code, support.STOPPED)
+        self.assertEqual(os.waitpid(number, os.WNOHANG), (0, 0), "it is alive")
+
+    def repeat_inside(self):
+        if not processes.namespace():
+            self.skipTest("this user may not make a namespace of process numbers")
+        this = self.id().partition(".")[2]
+        done = subprocess.run([*processes.namespace(), sys.executable, __file__, this],
+                              env={**os.environ, self.INSIDE: "1"}, capture_output=True, text=True,
+                              timeout=support.BOUND)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 if __name__ == "__main__":

@@ -318,7 +318,8 @@ bool at_seat_children_reap(at_seat_children *c, at_seat_end *end)
     at_death death;
     mend_relay(c);
     if (!at_supervisor_reap(c->supervisor, &death)) return false;
-    int status = death.status;
+    rank_state *r = &c->rank[death.child];
+    int         status = death.status;
     *end = (at_seat_end){.rank = death.child,
                          .pid = death.pid,
                          .status = status,
@@ -326,7 +327,8 @@ bool at_seat_children_reap(at_seat_children *c, at_seat_end *end)
                          .rusage = death.rusage};
     at_child_status(status, end->text, sizeof end->text);
     if (death.fail.err) snprintf(c->last[end->rank], AT_SEAT_LINE_SIZE, "%.250s", death.fail.text);
-    c->rank[end->rank].code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    r->code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (kill(-r->group, 0) != 0) r->group = 0; /* empty: strangers may get its number */
     uint32_t failures = at_supervisor_failures(c->supervisor, end->rank);
     end->returns = !end->well && !death.fail.err && failures <= c->command.restarts;
     return true;
