@@ -15,12 +15,19 @@
 static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT};
 enum { PASSED_ON = sizeof passed_on / sizeof *passed_on, NAME_SIZE = 256 };
 
-static volatile pid_t hub; /* 0: none */
+static volatile pid_t        hub;   /* 0: none */
+static volatile sig_atomic_t asked; /* the last signal that asks for the end; 0: none */
+
+static bool asks_to_end(int number)
+{
+    return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
+}
 
 /* What the terminal sends to the whole group reaches the hub twice; it takes both for one. */
 static void pass_on(int number)
 {
     int before = errno;
+    if (asks_to_end(number)) asked = number;
     if (hub > 0) kill(hub, number);
     errno = before;
 }
@@ -58,11 +65,13 @@ static pid_t start(void)
     set_handlers(pass_on, &all);
     sigprocmask(SIG_BLOCK, &all, &before);
     pid_t pid = fork();
-    if (pid == 0)
+    if (pid == 0) {
         become_hub(parent, &before);
-    else
-        hub = pid;
-    if (pid != 0) sigprocmask(SIG_SETMASK, &before, NULL);
+        return 0;
+    }
+    hub = pid;
+    if (pid > 0 && asked) kill(pid, asked); /* it came when there was no hub */
+    sigprocmask(SIG_SETMASK, &before, NULL);
     return pid;
 }
 
@@ -94,10 +103,12 @@ static at_err end_like(int signal_number, at_fail *fail)
     return at_fail_set(fail, AT_ERR_FAILED, NULL, "the hub was killed by signal %d", signal_number);
 }
 
-static bool was_asked_to_end(int signal_number)
+static at_err stopped(const at_guarded *g, const char *how, at_fail *fail)
 {
-    return signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGHUP ||
-           signal_number == SIGQUIT;
+    char hint[300];
+    snprintf(hint, sizeof hint, "resume with: anytime run --resume %.240s -- COMMAND", g->folder);
+    return at_fail_set(fail, AT_ERR_STOPPED, hint, "the hub was %s when it had been told to stop",
+                       how);
 }
 
 /* Counts a death of the hub; AT_OK: it is to be started again. */
@@ -112,6 +123,7 @@ static at_err count_death(const at_guarded *g, int status, char *seen, unsigned 
     if (!*newest)
         return at_fail_set(fail, AT_ERR_FAILED, "use a shorter --checkpoint-every",
                            "the hub was %s before its first checkpoint", how);
+    if (asked) return stopped(g, how, fail);
     if (*in_a_row > g->restarts)
         return at_fail_set(fail, AT_ERR_FAILED, NULL,
                            "the hub was %s, %u times in a row without a new checkpoint", how,
@@ -135,7 +147,7 @@ at_err at_guard(const at_guarded *g, bool *is_hub, at_fail *fail)
                                strerror(errno));
         int status = await(pid);
         if (WIFEXITED(status)) return (at_err)WEXITSTATUS(status);
-        if (was_asked_to_end(WTERMSIG(status))) return end_like(WTERMSIG(status), fail);
+        if (asks_to_end(WTERMSIG(status))) return end_like(WTERMSIG(status), fail);
         AT_TRY(count_death(g, status, seen, &in_a_row, fail));
     }
 }

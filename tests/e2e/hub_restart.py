@@ -71,6 +71,22 @@ class Restart(seats.TestCase):
         self.assert_ledger(ended)
         self.assert_gone(run)
 
+    def test_a_hub_that_dies_after_it_was_told_to_stop_is_not_started_again(self):
+        run = self.launch(*SLOW)
+        run.wait_steps(5)
+        hub = self.hub_of(run)
+        os.kill(hub, signal.SIGSTOP)
+        run.signal(signal.SIGTERM)
+        os.kill(hub, signal.SIGKILL)
+        ended = run.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assertIn(f"anytime run --resume {run.folder} -- COMMAND", ended.err)
+        self.assertNotIn("starting it again", ended.err)
+        self.assert_all_end(run)
+        ended = self.launch(folder=run.folder).wait()
+        self.assertEqual((ended.code, ended.result["steps"]), (support.DONE, 400), ended)
+        self.assert_ledger(ended)
+
     def test_a_hub_that_keeps_dying_is_given_up(self):
         run = self.launch(*SLOW, "--restarts", 0)
         run.wait_steps(25)
