@@ -96,11 +96,11 @@ static void find_checkpoint(const char *folder, char *name, size_t size)
 }
 
 /* Ends this process in the way the hub has ended, for the shell that waits for it. */
-static at_err end_like(int signal_number, at_fail *fail)
+static at_err end_like(int signal_number)
 {
     signal(signal_number, SIG_DFL);
     raise(signal_number);
-    return at_fail_set(fail, AT_ERR_FAILED, NULL, "the hub was killed by signal %d", signal_number);
+    return (at_err)(128 + signal_number); /* process 1 of a container has no default actions */
 }
 
 static at_err stopped(const at_guarded *g, const char *how, at_fail *fail)
@@ -147,7 +147,7 @@ at_err at_guard(const at_guarded *g, bool *is_hub, at_fail *fail)
                                strerror(errno));
         int status = await(pid);
         if (WIFEXITED(status)) return (at_err)WEXITSTATUS(status);
-        if (asks_to_end(WTERMSIG(status))) return end_like(WTERMSIG(status), fail);
+        if (asks_to_end(WTERMSIG(status))) return end_like(WTERMSIG(status));
         AT_TRY(count_death(g, status, seen, &in_a_row, fail));
     }
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """SIGINT, SIGTERM and SIGHUP: the first stops a run cleanly and promptly, the second at once."""
+import contextlib
 import os
 import signal
 import time
@@ -88,6 +89,44 @@ class Stopping(support.TestCase):
                                        "all its processes are gone")
                     self.assert_gone(run)
                     self.assertFalse((run.folder / "result.json").exists())
+
+
+class Container(support.TestCase):
+    """The program is process 1, for which signals have no default actions."""
+
+    def setUp(self):
+        super().setUp()
+        if not processes.namespace():
+            self.skipTest("this user may not make a namespace of process numbers")
+
+    def ends_by(self, run, pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGINT)
+        return run.process.poll() is not None
+
+    def assert_second_ends(self, run, find_hub, worker):
+        """It waits for a frozen worker when the signals come."""
+        self.addCleanup(run.close)
+        run.wait_working()
+        first, = run.children()
+        frozen = [pid for pid in processes.children(find_hub(first))
+                  if processes.name(pid) == worker][0]
+        os.kill(frozen, signal.SIGSTOP)
+        os.kill(first, signal.SIGTERM)
+        support.wait_until(lambda: self.ends_by(run, first), "a later signal ends the run")
+        self.assertEqual(run.wait().code, 128 + signal.SIGINT, run.ended())
+        support.wait_until(lambda: not processes.marked(run.mark), "all its processes are gone")
+
+    def test_the_second_signal_ends_a_run_at_once(self):
+        run = support.Run((*ENDLESS, "--workers", 2, "--lease", "1h"), self.folder / "run",
+                          launcher=processes.namespace())
+        self.assert_second_ends(run, lambda first: first, "anytime")
+
+    def test_the_second_signal_ends_a_run_of_programs_at_once(self):
+        run = support.Run(("-n", 2, "--quiet", "--steps", 10**9, "--lease", "1h"),
+                          self.folder / "run", launcher=processes.namespace(),
+                          program=(seats.WORKER,))
+        self.assert_second_ends(run, lambda first: processes.children(first).pop(), "seat_worker")
 
 
 class Groups(support.TestCase):

@@ -51,6 +51,8 @@ EXCEPTIONS = {
         "a forked child whose exec failed has no caller to return to",
     ("src/world/process/child.c", "_exit"):
         "a forked worker must exit without running the exit handlers of its parent",
+    ("src/world/process/signals.c", "_exit"):
+        "a signal cannot end process 1 of a container in another way",
     ("src/world/mpi/mpi_library.c", "_exit"):
         "the process exits already, and the exit handlers that are left could wait for a lost rank",
 }

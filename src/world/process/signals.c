@@ -51,6 +51,7 @@ static void on_stop(int number)
         atomic_store(&state.stop, true);
         say_notice();
     } else if (number != SIGHUP && now - atomic_load(&state.stop_at) >= AGAIN_AFTER) {
+        if (getpid() == 1) _exit(128 + number); /* of a container; it has no default actions */
         signal(number, SIG_DFL);
         raise(number); /* takes effect when the handler returns */
     }
