@@ -12,7 +12,7 @@ import socket
 import time
 
 import support
-from support import dashboard
+from support import dashboard, processes
 
 FINISHED = (*support.SMALL, "--quiet", "--steps", 30, "--workers", 2)
 ENDLESS = (*support.SMALL, "--quiet", "--steps", 10 ** 9, "--workers", 2, "--sample-time", "100us")
@@ -332,6 +332,17 @@ class Following(dashboard.TestCase):
         ended = run.wait()
         self.assertEqual(ended.code, support.STOPPED, ended)
         self.assertNotIn("watch", ended.result["options"])
+        self.assert_gone(run)
+
+    def test_a_frozen_dashboard_does_not_keep_a_run_from_ending(self):
+        run = self.start(*ENDLESS, "--watch")
+        workers = {row["pid"] for row in run.wait_working().values()}
+        helpers = run.evaluator(), run.child_named("anytime-saver")  # they have their names
+        board, = (pid for pid in run.children() - workers - set(helpers))
+        os.kill(board, signal.SIGSTOP)
+        run.signal(signal.SIGINT)
+        ended = run.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
         self.assert_gone(run)
 
     def test_a_killed_run_ends_its_dashboard(self):

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -262,7 +261,6 @@ void at_watch_end(at_watch *watch)
 {
     remove_redirect(watch->redirect);
     if (watch->pid <= 0) return;
-    kill(watch->pid, SIGTERM);
-    while (waitpid(watch->pid, NULL, 0) < 0 && errno == EINTR) continue;
+    at_child_stop(watch->pid);
     watch->pid = 0;
 }

@@ -21,7 +21,7 @@
 
 enum { READY_MS_MAX = 1000 }; /* do not wait longer for a child that is not scheduled */
 
-static const at_ns END_MAX = AT_SEC(2);
+static const at_ns END_MAX = AT_SEC(2), STOP_MAX = AT_SEC(5);
 
 void *at_child_share(size_t size, at_fail *fail)
 {
@@ -151,16 +151,29 @@ void at_child_lower(pid_t pid)
     set_policy(pid, SCHED_IDLE);
 }
 
+static bool ends_by(pid_t pid, at_ns until)
+{
+    at_backoff backoff = {0};
+    pid_t      ended;
+    while ((ended = waitpid(pid, NULL, WNOHANG)) == 0 && at_clock_now() < until)
+        at_backoff_nap(&backoff, until);
+    return ended != 0;
+}
+
 /* A process that dies still needs a core, which at idle priority it may not get for long. */
 void at_child_end(pid_t pid)
 {
     assert(pid > 0);
     at_child_hurry(pid);
     kill(pid, SIGKILL);
-    at_backoff  backoff = {0};
-    const at_ns until = at_clock_now() + END_MAX;
-    while (waitpid(pid, NULL, WNOHANG) == 0 && at_clock_now() < until)
-        at_backoff_nap(&backoff, until);
+    (void)ends_by(pid, at_clock_now() + END_MAX);
+}
+
+void at_child_stop(pid_t pid)
+{
+    assert(pid > 0);
+    kill(pid, SIGTERM);
+    if (!ends_by(pid, at_clock_now() + STOP_MAX)) at_child_end(pid);
 }
 
 const char *at_child_status(int status, char *text, size_t size)

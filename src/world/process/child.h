@@ -40,6 +40,10 @@ bool at_child_hurry(pid_t pid);
  * answer) is not waited for longer than two seconds; it ends when the kernel lets it. */
 void at_child_end(pid_t pid);
 
+/* Asks a child to end (SIGTERM) and reaps it. It is killed if that takes longer than five
+ * seconds. */
+void at_child_stop(pid_t pid);
+
 /* How a child ended, as text: "killed by signal 9", "exited with 1". */
 const char *at_child_status(int status, char *text, size_t size);
 
