@@ -23,4 +23,11 @@ static inline double at_seconds(at_ns ns)
     return (double)ns / 1e9;
 }
 
+/* How much one turn of a wait counts: at most a second, so that time in which all processes were
+ * stopped (Ctrl-Z) does not. */
+static inline at_ns at_turn(at_ns before, at_ns now)
+{
+    return now - before < AT_SEC(1) ? now - before : AT_SEC(1);
+}
+
 #endif

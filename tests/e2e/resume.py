@@ -6,9 +6,11 @@ import os
 import re
 import shutil
 import signal
+import time
 
 import support
 
+PATIENCE = 20  # seconds, with the disk (AT_SAVER_PATIENCE)
 SMALL = (*support.SMALL, "--eval-every", 0)
 STRATEGIES = (*support.GRADIENTS, "anytime-sgd", "local-sgd", "diloco --optimizer sgd",
               "async --stale compensate:0.5", "ssp --stale compensate:0.5,versions=2")
@@ -291,6 +293,21 @@ class FrozenSaver(Resume):
         self.assertEqual(ended.code, support.STOPPED, ended)
         self.assertEqual(ended.result["evictions"], 0, ended)
         self.assert_ledger(ended)
+
+    def test_time_in_which_the_run_is_stopped_does_not_count(self):
+        """Ctrl-Z and fg, when the last checkpoint is being written."""
+        run, saver = self.frozen()
+        os.kill(run.pid, signal.SIGSTOP)
+        end = time.monotonic() + PATIENCE
+        support.wait_until(lambda: time.monotonic() >= end, "it would have given up")
+        before = support.processes.sleeps(run.pid)
+        os.kill(run.pid, signal.SIGCONT)
+        run.wait_until(lambda: support.processes.sleeps(run.pid) > before + 1, "it waits on")
+        os.kill(saver, signal.SIGCONT)
+        ended = run.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assertNotIn("gave up", ended.err)
+        self.assertEqual(ended.result["steps"], int(checkpoints(run.folder)[0].name[5:17]))
 
     def test_a_run_ends_without_its_last_checkpoint(self):
         run, _ = self.frozen()

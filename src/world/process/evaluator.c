@@ -310,14 +310,6 @@ const char *at_evaluator_poll(at_evaluator *e, at_ns now)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-/* A turn counts for at most a second, so that time during which all processes were stopped does not
- * count. */
-static at_ns silence(at_ns before, at_ns turn)
-{
-    assert(turn >= 0);
-    return before + (turn < AT_SEC(1) ? turn : AT_SEC(1));
-}
-
 bool at_evaluator_wait(at_evaluator *e, at_evaluation *evaluation)
 {
     uint64_t beats = 0;
@@ -334,7 +326,7 @@ bool at_evaluator_wait(at_evaluator *e, at_evaluation *evaluation)
         at_evaluator_poll(e, now);
         if (at_evaluator_pid(e) == 0 && e->restart_at == AT_NEVER) return false;
         uint64_t beats_now = atomic_load(&e->shared->beats);
-        silent = beats_now != beats ? 0 : silence(silent, now - before);
+        silent = beats_now != beats ? 0 : silent + at_turn(before, now);
         beats = beats_now;
         if (silent >= STUCK_AFTER) return false;
         if (atomic_load(&e->shared->answered) != e->taken) continue;

@@ -268,17 +268,19 @@ static void await(at_saver *s)
     }
     bool           said = false;
     const uint32_t failures = at_supervisor_failures(s->process, 0);
-    const at_ns    began = at_clock_now();
+    at_ns          waited = 0, now = at_clock_now();
     const at_ns    patience = AT_SAVER_PATIENCE + AT_SEC((double)s->size / BYTES_PER_SECOND);
     assert(patience >= AT_SAVER_PATIENCE);
     while (is_busy(s) && !s->given_up) {
         uint32_t heard = at_bell_heard(&s->shared->done_bell);
-        at_ns    now = at_clock_now();
+        at_ns    before = now;
+        now = at_clock_now();
+        waited += at_turn(before, now);
         revive(s);
         if (!is_busy(s) || at_supervisor_failures(s->process, 0) - failures >= FAILURES_MAX) break;
-        if (now - began >= AT_SEC(2) && !said) say_waiting(s, patience - (now - began));
-        said = said || now - began >= AT_SEC(2);
-        if (now - began >= patience)
+        if (waited >= AT_SEC(2) && !said) say_waiting(s, patience - waited);
+        said = said || waited >= AT_SEC(2);
+        if (waited >= patience)
             give_up(s);
         else
             at_bell_wait(&s->shared->done_bell, heard, 1, AT_BELL_ALL, now + AT_MS(500), 0);
