@@ -255,6 +255,24 @@ class Signals(Resume):
         self.assertEqual([int(row["step"]) for row in again.table("collect_stats.csv")],
                          list(range(1, 4001)))
 
+    def test_a_killed_saver_leaves_no_draft(self):
+        run = self.start(*support.SMALL, "--model", "mlp:2000,1000", "--steps", 10**9, "--workers",
+                         1, "--quiet", "--checkpoint-every", 1)
+        folder = run.folder / "checkpoint"
+
+        def frozen_while_it_writes():
+            saver = run.child_named("anytime-saver")
+            os.kill(saver, signal.SIGSTOP)
+            drafts = set(folder.glob(".anytime-*"))
+            os.kill(saver, signal.SIGKILL if drafts else signal.SIGCONT)
+            return drafts
+        drafts = run.wait_until(frozen_while_it_writes, "a checkpoint is being written")
+        run.wait_said("started again")
+        run.wait_until(lambda: not drafts & set(folder.glob(".anytime-*")), "its draft is removed")
+        run.signal(signal.SIGTERM)
+        self.assertEqual(run.wait().code, support.STOPPED)
+        self.assertEqual(list(folder.glob(".anytime-*")), [])
+
     def test_a_killed_saver_is_replaced(self):
         run = self.start(*self.ENDLESS, "--checkpoint-every", 0)
         run.wait_steps(20)

@@ -206,9 +206,11 @@ static void revive(at_saver *s)
     at_death death;
     if (!s->process) return;
     if (!is_busy(s)) at_supervisor_well(s->process, 0);
-    if (at_supervisor_reap(s->process, &death))
+    if (at_supervisor_reap(s->process, &death)) {
         snprintf(s->trouble, sizeof s->trouble,
                  "the process that writes checkpoints died and is started again");
+        at_atomic_file_remove_drafts(s->folder); /* its own */
+    }
     bool ready = at_clock_now() >= at_supervisor_ready_at(s->process, 0);
     if (at_supervisor_pid(s->process, 0) == 0 && ready) start(s);
 }
