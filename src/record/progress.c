@@ -39,13 +39,26 @@ static at_ns trained_ns(const at_run_progress *progress)
     return before + progress->tally->applied_at - began;
 }
 
+/* Before the first step of a resumed run, these are those of its checkpoint. */
+static uint64_t steps_of(const at_run_progress *progress)
+{
+    const at_snapshot *resume = progress->info->resume;
+    return resume && !progress->stepped ? resume->version : progress->step;
+}
+
+static uint64_t samples_of(const at_run_progress *progress)
+{
+    const at_snapshot *resume = progress->info->resume;
+    return resume && !progress->stepped ? resume->samples_used : progress->samples;
+}
+
 /* Progress toward a target is not linear, so targets count only when no other limit is set. */
 at_goal at_run_progress_goal(const at_run_progress *progress, double *fraction)
 {
     assert(fraction);
     const at_limits *limits = &progress->info->plan->limits;
-    double           steps = ratio((double)progress->step, (double)limits->steps);
-    double           samples = ratio((double)progress->samples, (double)limits->samples);
+    double           steps = ratio((double)steps_of(progress), (double)limits->steps);
+    double           samples = ratio((double)samples_of(progress), (double)limits->samples);
     double           time = ratio((double)trained_ns(progress), (double)limits->time);
     double           most = fmax(fmax(steps, samples), time); /* fmax ignores NAN */
     *fraction = most;
@@ -154,7 +167,7 @@ static void show_step(const at_run_progress *progress, char *part, size_t size)
 {
     uint64_t limit = progress->info->plan->limits.steps;
     at_text  text = at_text_in(part, size);
-    at_text_add(&text, "step %llu", (unsigned long long)progress->step);
+    at_text_add(&text, "step %llu", (unsigned long long)steps_of(progress));
     if (limit > 0) at_text_add(&text, "/%llu", (unsigned long long)limit);
 }
 
@@ -166,11 +179,11 @@ static void show_goal(const at_run_progress *progress, at_goal goal, char *part,
     char             done[16], whole[16];
     *part = '\0';
     if (goal == AT_GOAL_SAMPLES && limits->epochs && epoch > 0)
-        snprintf(part, size, "epoch %.2f/%g", (double)progress->samples / epoch,
+        snprintf(part, size, "epoch %.2f/%g", (double)samples_of(progress) / epoch,
                  (double)limits->samples / epoch);
     else if (goal == AT_GOAL_SAMPLES)
         snprintf(part, size, "sample %s/%s",
-                 show_count(done, sizeof done, (double)progress->samples),
+                 show_count(done, sizeof done, (double)samples_of(progress)),
                  show_count(whole, sizeof whole, (double)limits->samples));
     else if (goal == AT_GOAL_TIME)
         snprintf(part, size, "time %s/%s",
@@ -239,7 +252,7 @@ static void show_eta(const at_run_progress *progress, at_goal goal, double fract
     if (is_known)
         show_time("ETA", (double)(progress->info->plan->limits.time - trained_ns(progress)), part,
                   size);
-    else if (gained > 0)
+    else if (gained > 0 && progress->stepped)
         show_time("ETA", (double)elapsed * (1 - fraction) / gained, part, size);
 }
 

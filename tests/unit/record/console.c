@@ -166,6 +166,22 @@ static void the_time_of_a_resumed_run_includes_that_before(void **state)
                   "lr 0.1\n");
 }
 
+static void a_resumed_run_begins_where_it_was(void **state)
+{
+    (void)state;
+    script run;
+    begin(&run, 1, (at_console_options){0});
+    run.plan.limits = (at_limits){.steps = 100, .samples = 6000};
+    run.info.resume = &(at_snapshot){.version = 25, .samples_used = 3000};
+    run.version = 25;
+    start(&run);
+    run.at = AT_SEC(3);
+    script_evaluated(&run, 25, 0, 0.45, 0.5);
+    end(&run);
+    check_written("amb · softmax · fashion-mnist · 1 worker\n"
+                  "step 25/100  sample 3000/6000  50%  elapsed 3s  accuracy 0.450\n");
+}
+
 static void the_last_line_of_a_reached_target_says_so(void **state)
 {
     (void)state;
@@ -630,6 +646,7 @@ int main(void)
         cmocka_unit_test(progress_is_measured_toward_the_nearest_limit),
         cmocka_unit_test(a_resumed_run_does_not_count_earlier_progress),
         cmocka_unit_test(the_time_of_a_resumed_run_includes_that_before),
+        cmocka_unit_test(a_resumed_run_begins_where_it_was),
         cmocka_unit_test(the_last_line_of_a_reached_target_says_so),
         cmocka_unit_test(sixty_columns_have_room_for_the_bar_and_the_time_left),
         cmocka_unit_test(quiet_prints_only_losses_and_warnings),
