@@ -695,12 +695,12 @@ at_err at_launch_check_seats(const at_parsed *parsed, at_fail *fail)
     return resolve_plan(s, &run, fail);
 }
 
-/* By default a round is one batch of the program. */
+/* By default a round is one batch of the program, and in a resumed run what it was. */
 static at_err set_batch(at_parsed *parsed, uint32_t batch, at_fail *fail)
 {
     char number[32];
     snprintf(number, sizeof number, "%u", batch);
-    if (!at_options_given(parsed, "batch"))
+    if (!at_options_given(parsed, "batch") && !parsed->inherits)
         AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "batch", number, fail));
     if (batch > parsed->settings.batch)
         snprintf(number, sizeof number, "%lld", (long long)parsed->settings.batch);

@@ -139,6 +139,15 @@ class Training(seats.TestCase):
         self.assertEqual(rest.result["resumed_at"], 20)
         self.assertEqual(rest.result["params_hash"], whole.result["params_hash"])
 
+    def test_a_resumed_run_keeps_its_batch(self):
+        """Also one that is not that of the program, from which rules derive their limits."""
+        for strategy in ("fmb", "grow", "stall"):
+            with self.subTest(strategy=strategy):
+                part = self.seats("-n", 2, "--strategy", strategy, "--batch", 64, "--steps", 20)
+                rest = self.seats("--steps", 40, folder=part.folder)
+                self.assertEqual(rest.result["options"]["batch"], 64)
+                self.assertEqual(rest.result["samples"]["used"], 40 * 2 * 64)
+
 
 class UpdatesAtWorkers(seats.TestCase):
     """The hub returns mean gradients; every seat has parameters of its own."""
