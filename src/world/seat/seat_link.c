@@ -45,14 +45,14 @@ static at_err place(void *self, at_link_message *m, at_fail *fail)
 
 static at_err take_params(at_seat *s, const at_link_message *m, at_fail *fail)
 {
-    at_hub_message   message;
+    at_hub_message    message;
     _Atomic uint64_t *version = &at_seat_board_of(s)->version;
     AT_TRY(at_hub_message_read(m->bytes, m->size, &message, fail));
     if (message.kind != AT_HUB_MESSAGE_WORK || message.version == AT_VERSION_NONE ||
         m->vector_size == 0)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message from the hub");
-    AT_TRY(at_params_message_check(
-        &message, s->has_params ? atomic_load(version) : AT_VERSION_NONE, fail));
+    AT_TRY(at_params_message_check(&message, s->has_params ? atomic_load(version) : AT_VERSION_NONE,
+                                   fail));
     if (s->packs_params)
         AT_TRY(at_unpack(s->packs_params, arriving(s), m->vector, m->vector_size, fail));
     if (s->incoming) {
