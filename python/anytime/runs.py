@@ -2,17 +2,25 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import math
+import os
+import stat
 import struct
 from array import array
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, BinaryIO, Union
 
 from ._library import Error
 
 _HEADER_MAX = 100 * 1024 * 1024
+_DIMS_MAX = 32  # of numpy
+# What the parsers of Python raise for damaged files.
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError,
+            csv.Error)
 
 
 @dataclass
@@ -36,19 +44,48 @@ class Run:
         return f"<run {self.folder}; {', '.join(lengths)}>"
 
 
+def _open(path: Path) -> BinaryIO:
+    """Opens a file of a run. A pipe in its place would make us wait, a device never end."""
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise Error(f"{path}: not a regular file", 65)
+
+
+def _bytes(path: Path) -> bytes:
+    with _open(path) as file:
+        return file.read()
+
+
+def _result(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        result = json.loads(_bytes(path))
+        return dict(result.items())
+    except _DAMAGED as problem:
+        raise Error(f"{path}: not the result of a run ({problem})", 65) from None
+
+
 def _column(values: list[str]) -> Any:
+    """Numbers if all are; texts are objects, or each would take as much memory as the longest."""
     import numpy
     try:
         return numpy.array([float(value) if value else float("nan") for value in values])
     except ValueError:
-        return numpy.array(values)
+        return numpy.array(values, dtype=object)
 
 
 def _table(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
-    with path.open(newline="") as file:  # the last line may be half written
-        rows = list(csv.reader(line for line in file if line.endswith("\n")))
+    try:
+        with io.TextIOWrapper(_open(path), "utf-8", "replace", newline="") as file:
+            # The last line may be half written.
+            rows = list(csv.reader(line for line in file if line.endswith("\n")))
+    except csv.Error as problem:
+        raise Error(f"{path}: not a table ({problem})", 65) from None
     names = rows[0] if rows else []
     whole = [row for row in rows[1:] if len(row) == len(names)]
     return {name: _column([row[i] for row in whole]) for i, name in enumerate(names)}
@@ -132,12 +169,11 @@ def _rows(raw: bytes):
 
 
 def _events(folder: Path) -> dict[str, Any]:
-    """Arrays, because a log has millions of records: texts are objects, or each would take as much
-    memory as the longest."""
+    """Arrays, because a log has millions of records."""
     import numpy
     now, version, worker, kind, text = array("Q"), array("Q"), array("Q"), [], []
     logs = list(_logs(folder))
-    for row in (row for path in logs for row in _rows(path.read_bytes())):
+    for row in (row for path in logs for row in _rows(_bytes(path))):
         for column, value in zip((now, version, kind, worker, text), row):
             column.append(value)
     if not logs:
@@ -175,16 +211,15 @@ def read(run: Union[str, Path]) -> Run:
     folder = _find(run)
     if not folder.is_dir():
         raise Error(f"{folder}: there is no such run; `anytime runs` lists them", 66)
-    result = folder / "result.json"
-    return Run(folder, json.loads(result.read_text()) if result.exists() else {},
+    return Run(folder, _result(folder / "result.json"),
                *(_table(folder / name) for name in ("master_stats.csv", "collect_stats.csv",
                                                     "worker_stats.csv", "resource_stats.csv")),
                _events(folder))
 
 
-def _tensors(path: Path) -> dict[str, tuple[list[int], bytes]]:
-    """Shapes and bytes of the float32 tensors of a safetensors file."""
-    raw = path.read_bytes()
+def _tensors(path: Path) -> dict[str, Any]:
+    """The float32 tensors of a safetensors file, without those of the hub."""
+    raw = _bytes(path)
     if len(raw) < 8:
         raise Error(f"{path}: too short for a safetensors file", 65)
     size = struct.unpack("<Q", raw[:8])[0]
@@ -193,23 +228,27 @@ def _tensors(path: Path) -> dict[str, tuple[list[int], bytes]]:
     try:
         header = json.loads(raw[8:8 + size])
         data = memoryview(raw)[8 + size:]
-        tensors, places = {}, []
-        for name, entry in header.items():
-            if name == "__metadata__" or entry["dtype"] != "F32":
-                continue
-            begin, end = entry["data_offsets"]
-            shape, count = [int(n) for n in entry["shape"]], 1
-            for n in shape:
-                count *= n
-            if not 0 <= begin <= end <= len(data) or end - begin != 4 * count:
-                raise Error(f"{path}: {name} does not fit into the file", 65)
-            if any(begin < last and first < end for first, last in places):
-                raise Error(f"{path}: {name} overlaps another tensor", 65)
-            places.append((begin, end))
-            tensors[name] = (shape, bytes(data[begin:end]))
-        return tensors
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        entries = [(*entry["data_offsets"], name, entry["shape"]) for name, entry in header.items()
+                   if name != "__metadata__" and entry["dtype"] == "F32"]
+        return _cut(path, data, entries)
+    except _DAMAGED as problem:
         raise Error(f"{path}: not a safetensors file ({problem})", 65) from None
+
+
+def _cut(path: Path, data: memoryview, entries: list[tuple]) -> dict[str, Any]:
+    """Copies of the tensors. Each entry is a place in the data, a name and a shape."""
+    import numpy
+    last = 0
+    for begin, end, name, shape in sorted(entries, key=lambda entry: entry[:2]):
+        whole = len(shape) <= _DIMS_MAX and min(shape, default=0) >= 0 and \
+            end - begin == 4 * math.prod(shape)
+        if not whole or not 0 <= begin <= end <= len(data):
+            raise Error(f"{path}: {name} does not fit into the file", 65)
+        if begin < last:
+            raise Error(f"{path}: {name} overlaps another tensor", 65)
+        last = end
+    return {name: numpy.frombuffer(data[begin:end], dtype="<f4").reshape(shape).copy()
+            for begin, end, name, shape in entries if not name.startswith("anytime.")}
 
 
 def _newest(path: Path) -> Path:
@@ -223,13 +262,11 @@ def _newest(path: Path) -> Path:
 def weights(run: Union[str, Path]) -> dict[str, Any]:
     """The trained tensors of a run (a folder, or a .safetensors file) as numpy arrays. A run that
     is not over has those of its newest checkpoint."""
-    import numpy
     path = _newest(_find(run))
     if not path.exists():
         raise Error(f"{path}: there is no such file; a run writes it at its end, and with "
                     "--record none not at all", 66)
-    return {name: numpy.frombuffer(raw, dtype="<f4").reshape(shape).copy()
-            for name, (shape, raw) in _tensors(path).items() if not name.startswith("anytime.")}
+    return _tensors(path)
 
 
 def is_statistic(model: Any, name: str, buffer: Any) -> bool:

@@ -12,9 +12,15 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import unittest
 
 import support
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
 
 SIM = ("--world", "sim", *support.SMALL, "--workers", 2, "--sample-time", "1ms")
 MEMORY_MAX = 600 * 10**6
@@ -404,6 +410,72 @@ class Links(support.TestCase):
         os.symlink(run.folder, self.folder / "mine")
         again = self.resume(self.folder / "mine", "--steps", 20).wait()
         self.assertEqual(again.code, support.DONE, again)
+
+
+@unittest.skipIf(numpy is None, f"{sys.executable} has no numpy (package python3-numpy)")
+class Python(support.TestCase):
+    """anytime.read and anytime.weights refuse what the program refuses, and wait for nothing."""
+
+    def refused(self, function, file, code=support.FORMAT):
+        """In a process of its own, which may take neither long nor much memory."""
+        script = (f"import sys; sys.path.insert(0, {str(support.ROOT / 'python')!r})\n"
+                  "import anytime, resource\n"
+                  "resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))\n"
+                  f"try: anytime.{function}({str(self.folder)!r})\n"
+                  "except anytime.Error as error: print(error); sys.exit(error.code)")
+        done = subprocess.run([sys.executable, "-c", script], text=True, capture_output=True,
+                              env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+                              timeout=support.BOUND, check=False)
+        self.assertEqual(done.returncode, code, (file, done))
+        if code != support.DONE:
+            self.assertIn(str(file), done.stdout)
+        file.unlink()
+
+    def test_pipes_and_devices(self):
+        for name, function in (("result.json", "read"), ("master_stats.csv", "read"),
+                               ("events.bin", "read"), ("model.safetensors", "weights")):
+            with self.subTest(name=name):
+                path = self.folder / name
+                os.mkfifo(path)
+                self.refused(function, path)
+                path.symlink_to("/dev/zero")
+                self.refused(function, path)
+
+    def test_damaged_files(self):
+        result, table = self.folder / "result.json", self.folder / "master_stats.csv"
+        for raw in (b"", b'{"a":', b"[1]", b'"\xff"', b"[" * 200_000):
+            with self.subTest(raw=raw[:10]):
+                result.write_bytes(raw)
+                self.refused("read", result)
+        table.write_text("step,text\n1," + "x" * 200_000 + "\n")
+        self.refused("read", table)
+
+    def test_one_long_text_in_a_table_costs_its_own_length(self):
+        table = self.folder / "worker_stats.csv"
+        table.write_text("text\n" + "x" * 100_000 + "\n" + "a\n" * 100_000)
+        self.refused("read", table, code=support.DONE)
+
+    def write_tensors(self, header):
+        raw = header.encode()
+        path = self.folder / "model.safetensors"
+        path.write_bytes(struct.pack("<Q", len(raw)) + raw + bytes(4 * 100_000))
+        return path
+
+    def test_headers_of_weights(self):
+        many = "[" + "1," * 99 + "1]"
+        for shape in ("[-1,-4]", "[Infinity]", "[0,1180591620717411303424]", many):
+            with self.subTest(shape=shape[:30]):
+                size = 0 if "0," in shape else 4 if "[1," in shape else 16
+                self.refused("weights", self.write_tensors(
+                    f'{{"a":{{"dtype":"F32","shape":{shape},"data_offsets":[0,{size}]}}}}'))
+        self.refused("weights", self.write_tensors('{"a":' * 200_000))
+
+    def test_many_tensors_are_compared_with_their_neighbors_only(self):
+        header = {f"t{i}": {"dtype": "F32", "shape": [1], "data_offsets": [4 * i, 4 * i + 4]}
+                  for i in range(100_000)}
+        self.refused("weights", self.write_tensors(json.dumps(header)), code=support.DONE)
+        header["t0"] = header["t99999"]
+        self.refused("weights", self.write_tensors(json.dumps(header)))
 
 
 @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
