@@ -75,10 +75,14 @@ def _no_death_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _check(params: Any) -> None:
+def _check(params: Any, samples: int, test_samples: int) -> None:
+    """What the library could not: it sees addresses, and numbers modulo 2^64."""
     import numpy as np
-    if params.dtype != np.float32 or not params.flags["C_CONTIGUOUS"]:
-        raise c.Error("params must be a contiguous array of float32", 2)
+    if not isinstance(params, np.ndarray) or params.dtype != np.float32 or \
+            not params.flags["C_CONTIGUOUS"] or not params.flags["WRITEABLE"]:
+        raise c.Error("params must be a contiguous array of float32 that can be written to", 2)
+    if not 0 < samples < 2 ** 63 or not 0 <= test_samples < 2 ** 63:
+        raise c.Error("samples must be positive, and test_samples not negative", 2)
 
 
 def train(loss: Loss, params: Any, samples: int, options: Sequence[str] = (), *,
@@ -95,7 +99,7 @@ def train(loss: Loss, params: Any, samples: int, options: Sequence[str] = (), *,
     An exception in one of them ends the run and is raised as anytime.Error.
     """
     import numpy as np
-    _check(params)
+    _check(params, samples, test_samples)
     shape, guard = (params.size,), _Guard()
     array = np.ctypeslib.as_array
 

@@ -112,8 +112,22 @@ class Train(support.TestCase):
                 try: anytime.train(loss, *arguments)
                 except anytime.Error as problem: print(problem.code, problem)
             """)
-        self.assertRegex(done.stdout, "2 params must be a contiguous array of float32\n"
+        self.assertRegex(done.stdout, "2 params must be a contiguous array of float32 that .*\n"
                                       "2 .*did you mean amb")
+
+    def test_what_the_library_cannot_see_is_checked(self):
+        """It would write to memory that is protected, or take -1 for 2^64 - 1."""
+        done = self.script("""
+            np.save("w.npy", w)
+            for arguments, options in (((np.load("w.npy", mmap_mode="r"), 1000), {}),
+                                       (([0.0, 0.0, 0.0], 1000), {}), ((w, -1), {}),
+                                       ((w, 1 << 64), {}),
+                                       ((w, 1000), {"test": test, "test_samples": -1})):
+                words = ["--steps", "1", "--record", "none"]
+                try: anytime.train(loss, *arguments, words, **options)
+                except anytime.Error as problem: print(problem.code)
+            """)
+        self.assertEqual(done.stdout.split(), ["2"] * 5, done)
 
 
 if __name__ == "__main__":
