@@ -120,6 +120,7 @@ class _Layout:
         self._check_devices()
         sizes = [tensor.numel() for tensor in self.params + self.buffers]
         *self.offsets, self.floats = itertools.accumulate(sizes, initial=0)
+        self.trained = sum(param.numel() for param in self.params)
 
     @staticmethod
     def _check(name: str, param: torch.Tensor) -> None:
@@ -230,6 +231,8 @@ class Optimizer(torch.optim.Optimizer):
         self._kept_at = 0.0
         self._cuts: dict[int, tuple] = {}
         self._nothing = [None] * len(self._layout.params)
+        self._statistics = self._flat[self._layout.trained:]
+        self._finite_statistics = self._statistics.clone()
         self._ours: list = []  # gradients since the last step(), and how often they were written to
         self._ours_version = 0
         self._factor: Optional[tuple[int, torch.Tensor]] = None
@@ -425,9 +428,18 @@ class Optimizer(torch.optim.Optimizer):
         if not working:
             self._finish()
             return
+        self._keep_statistics()
         self._gradient, self._sum, self._grads = self._views_at(self._seat.gradient)
         self._fresh = True
         _seed(self._seat.random(order.position) & (2**63 - 1))
+
+    def _keep_statistics(self) -> None:
+        """A batch that was not finite has spoilt them, too. With --nonfinite skip the next round
+        may have the same parameters, which are not installed again."""
+        if self._statistics.isfinite().all():
+            self._finite_statistics.copy_(self._statistics)
+        else:
+            self._statistics.copy_(self._finite_statistics)
 
     def _note_step(self) -> None:
         """The hub has made the step of torch's optimizer. Schedulers of that optimizer warn unless

@@ -84,6 +84,21 @@ class Memory(torch_runs.TestCase):
     print("same", same(ours, plain))
     """, "--batch", 16, "--steps", 1000)
 
+    def test_statistics_of_a_batch_that_is_skipped_are_forgotten(self):
+        for update in ("hub", "worker"):
+            with self.subTest(update=update):
+                self.compare(f"""
+    model = task.new_model("norm")
+    opt = anytime.Optimizer(model, torch.optim.SGD(model.parameters(), lr=0.1), update="{update}")
+    micro = 0
+    while not opt.done:
+        x, y = task.samples(0, micro, 8)
+        opt.backward(task.loss_of(model, x * float("nan") if micro == 3 else x, y), 8)
+        opt.step()
+        micro += 1
+    print("same", micro == 11 and all(v.isfinite().all() for v in model.state_dict().values()))
+    """, "--batch", 8, "--steps", 10, "--nonfinite", "skip")
+
     def test_sparse_gradients_of_an_embedding(self):
         self.compare("""
     ours, plain, opt, torchs = pair(lambda: torch.nn.Embedding(50, 4, sparse=True))
