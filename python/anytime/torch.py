@@ -235,6 +235,7 @@ class Optimizer(torch.optim.Optimizer):
         self._finite_statistics = self._statistics.clone()
         self._ours: list = []  # gradients since the last step(), and how often they were written to
         self._ours_version = 0
+        self._torn = False  # does the gradient have a part of a batch that failed?
         self._factor: Optional[tuple[int, torch.Tensor]] = None
         self._install()
         self._take_others()
@@ -321,9 +322,9 @@ class Optimizer(torch.optim.Optimizer):
             raise c.Error("backward needs the number of samples: opt.backward(loss, len(x))", 2)
         if self.done:
             return  # an outer loop over epochs goes on for a batch each
-        self._samples += samples
         if not self._seat:
             loss.backward()
+            self._samples += samples
             return
         if loss.numel() != 1:
             raise c.Error(f"the loss must be one number, not {list(loss.shape)}: take its mean (or "
@@ -331,14 +332,32 @@ class Optimizer(torch.optim.Optimizer):
         if loss.dtype in (torch.float16, torch.bfloat16):
             raise c.Error(f"the loss is {loss.dtype}, which cannot hold the number of samples: "
                           "compute it in float32, loss_fn(model(x).float(), y)", 2)
+        self._check_whole()
         self._attach()
         factor = samples if self.reduction == "mean" else 1
+        version = self._sum._version
         try:
             loss.backward(self._factor_like(loss, factor))
-        finally:
-            self._ours = [param.grad for param in self._layout.params]
-            self._ours_version = _versions(self._ours)
+        except BaseException:
+            self._take_back(version)
+            raise
+        self._ours = [param.grad for param in self._layout.params]
+        self._ours_version = _versions(self._ours)
+        self._samples += samples
         self._loss += loss.item() * factor
+
+    def _take_back(self, version: int) -> None:
+        """Some scripts go on without a batch that failed (no memory). What it has added to the
+        gradient of earlier batches stays there."""
+        changed = not self._fresh and self._sum._version != version
+        self._torn = changed or bool(self._ours)
+        for param in self._layout.params:
+            param.grad = None
+
+    def _check_whole(self) -> None:
+        if self._torn:
+            raise c.Error("an opt.backward() failed after it had added a part of its gradient to "
+                          "that of earlier batches: let the script end, it is started again")
 
     def _factor_like(self, loss: torch.Tensor, factor: int) -> torch.Tensor:
         """The factor as a gradient of the loss; the same tensor while batches are alike."""
@@ -371,6 +390,7 @@ class Optimizer(torch.optim.Optimizer):
             self._used += samples
             self._update_here()
             return
+        self._check_whole()
         self._detach()
         status = self._seat.more(samples, loss)
         if status == c.MORE:

@@ -17,6 +17,15 @@ COMPARE = """
                                 batch=batch)
         return ours, plain, opt, torch.optim.SGD(plain.parameters(), lr=0.25, **options)
 
+    def fails(model, x, y, at_once=False):
+        "A loss whose backward() fails, by default when the last layer has its gradient."
+        def fail(_):
+            raise RuntimeError("no memory")
+        inner = model[:-1](x)
+        loss = torch.nn.functional.cross_entropy(model[-1](inner), y)
+        (loss if at_once else inner).register_hook(fail)
+        return loss
+
     def same(ours, plain):
         return all(torch.equal(p, q) for p, q in zip(ours.parameters(), plain.parameters()))
 """
@@ -81,6 +90,54 @@ class Memory(torch_runs.TestCase):
         opt.step()
         torchs.step()
         torchs.zero_grad()
+    print("same", same(ours, plain))
+    """, "--batch", 16, "--steps", 1000)
+
+    def test_a_batch_that_failed_leaves_nothing_behind(self):
+        self.compare("""
+    ours, plain, opt, torchs = pair(task.new_model)
+    for step in range(6):
+        x, y = task.samples(0, step, 8)
+        if step % 3 == 0:
+            try: opt.backward(fails(ours, x, y), 8)
+            except RuntimeError as error: assert str(error) == "no memory", error
+            continue
+        opt.backward(task.loss_of(ours, x, y), 8)
+        opt.step()
+        torchs.zero_grad()
+        task.loss_of(plain, x, y).backward()
+        torchs.step()
+    print("same", same(ours, plain) and opt._seat.facts.samples_used == 4 * 8)
+    """, "--steps", 1000)
+
+    def test_a_batch_that_failed_half_way_does_not_reach_the_hub(self):
+        self.compare("""
+    ours, plain, opt, torchs = pair(task.new_model)
+    said = []
+    for step in range(4):
+        x, y = task.samples(0, step, 8)
+        try:
+            opt.backward(fails(ours, x, y) if step == 1 else task.loss_of(ours, x, y), 8)
+            opt.step()
+        except RuntimeError as error:
+            said.append(str(error)[:26])
+    print("same", said == ["no memory"] + 2 * ["an opt.backward() failed a"]
+          and opt._seat.facts.samples_used == 0)
+    """, "--batch", 16, "--steps", 1000)
+
+    def test_a_batch_that_failed_before_it_added_anything_is_no_harm(self):
+        self.compare("""
+    ours, plain, opt, torchs = pair(task.new_model)
+    for step in range(4):
+        x, y = task.samples(0, step, 8)
+        try: opt.backward(fails(ours, x, y, at_once=True), 8)
+        except RuntimeError as error: assert str(error) == "no memory", error
+        opt.backward(task.loss_of(ours, x, y), 8)
+        opt.step()
+        (task.loss_of(plain, x, y) / 2).backward()
+        if step % 2:
+            torchs.step()
+            torchs.zero_grad()
     print("same", same(ours, plain))
     """, "--batch", 16, "--steps", 1000)
 
