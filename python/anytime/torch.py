@@ -456,6 +456,8 @@ class Optimizer(torch.optim.Optimizer):
     def _keep_statistics(self) -> None:
         """A batch that was not finite has spoilt them, too. With --nonfinite skip the next round
         may have the same parameters, which are not installed again."""
+        if not self._statistics.numel():
+            return
         if self._statistics.isfinite().all():
             self._finite_statistics.copy_(self._statistics)
         else:
