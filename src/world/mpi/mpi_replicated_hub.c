@@ -29,7 +29,12 @@ const at_turn_message *at_mpi_replica_turn(const at_mpi_replica *r, at_node work
 
 uint64_t at_mpi_replica_drawn(const at_mpi_replica *r, at_node worker)
 {
-    return worker == r->id ? atomic_load(&r->drawn) : at_mpi_replica_turn(r, worker)->report.drawn;
+    const at_hub    *hub = r->host.hub;
+    const at_member *member = &hub->member[worker - 1];
+    uint64_t counted = member->used + member->dropped + at_hub_samples_held(hub, member), said;
+    if (worker == r->id) return atomic_load(&r->drawn);
+    said = at_mpi_replica_turn(r, worker)->report.drawn;
+    return said > counted ? said : counted;
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */

@@ -58,7 +58,8 @@ void at_mpi_replica_close(at_mpi_replica *replica);
 uint32_t               at_mpi_replica_rank(const at_mpi_replica *replica, at_node worker);
 const at_turn_message *at_mpi_replica_turn(const at_mpi_replica *replica, at_node worker);
 
-/* Samples drawn by a worker, as far as known on this rank. */
+/* Samples drawn by a worker, as far as known on this rank: what it said, which may be wrong, but at
+ * least those that were counted. */
 uint64_t at_mpi_replica_drawn(const at_mpi_replica *replica, at_node worker);
 
 #endif
