@@ -169,12 +169,17 @@ uint64_t at_mpi_gossip_version_next(const at_mpi_gossip *g)
     return g->averages ? g->version + 1 : g->version;
 }
 
-void at_mpi_gossip_adopt(at_mpi_gossip *g, const float *params, uint64_t version)
+at_err at_mpi_gossip_adopt(at_mpi_gossip *g, const float *params, uint64_t version, at_fail *fail)
 {
-    assert(!g->averages && version != AT_VERSION_NONE);
+    assert(version != AT_VERSION_NONE);
+    if (g->averages)
+        return at_fail_set(fail, AT_ERR_FORMAT, "use the same anytime on all machines",
+                           "it sends parameters while this worker averages: version %llu",
+                           (unsigned long long)version);
     memcpy(g->w, params, g->params * sizeof *params);
     if (g->node.start) memcpy(g->node.start, params, g->params * sizeof *params);
     g->version = version;
+    return AT_OK;
 }
 
 static uint32_t call_of(const at_mpi_gossip *g, const link *to, uint32_t which)

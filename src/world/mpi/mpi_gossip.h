@@ -34,8 +34,9 @@ at_err at_mpi_gossip_new(const at_world_context *context, at_node id, at_mpi_gos
 /* Releases it, but for memory that MPI may still use; accepts NULL. */
 void at_mpi_gossip_free(at_mpi_gossip *gossip);
 
-/* The worker's parameters become these, which the hub has sent. */
-void at_mpi_gossip_adopt(at_mpi_gossip *gossip, const float *params, uint64_t version);
+/* The worker's parameters become these, which the hub has sent. Fails while it averages. */
+at_err at_mpi_gossip_adopt(at_mpi_gossip *gossip, const float *params, uint64_t version,
+                           at_fail *fail);
 
 /* A MIX message of `size` bytes has arrived: begins to average. `gradient` is the sum over
  * `samples` samples of the worker's last round, and MUST stay as it is until `version` grows. */

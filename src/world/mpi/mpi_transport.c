@@ -111,6 +111,9 @@ static at_err read_orders(at_mpi_transport *w, const unsigned char *at, const un
             continue;
         }
         AT_TRY(at_order_message_check(&order, samples_max, version, fail));
+        if (order.order.again && w->slots == 1) /* its gradient would still be on the way */
+            return at_fail_set(fail, AT_ERR_FORMAT, "use the same anytime on all machines",
+                               "its message is malformed: rounds without an end in this run");
         w->order = order.order;
         w->ordered = true;
     }
@@ -152,14 +155,15 @@ static at_err read_work(at_mpi_transport *w, const at_hub_message *mail, size_t 
     at_mpi_buffer *into = &w->buffer[w->open];
     assert(w->open != AT_MPI_NO_BUFFER);
     if (!w->context) return AT_OK; /* it only waits for the end */
-    size_t vector = 0;
-    if (mail->version != AT_VERSION_NONE) AT_TRY(check_vector(w, mail, size, &vector, fail));
-    if (mail->version != AT_VERSION_NONE && w->gossip) {
-        at_mpi_gossip_adopt(w->gossip,
-                            (const float *)(const void *)(into->bytes + AT_HUB_MESSAGE_HEAD),
-                            mail->version);
-    } else if (mail->version != AT_VERSION_NONE) {
+    size_t       vector = 0;
+    const float *params = (const float *)(const void *)(into->bytes + AT_HUB_MESSAGE_HEAD);
+    if (mail->version != AT_VERSION_NONE) {
+        AT_TRY(check_vector(w, mail, size, &vector, fail));
         AT_TRY(at_params_message_check(mail, newest(w), fail));
+    }
+    if (mail->version != AT_VERSION_NONE && w->gossip) {
+        AT_TRY(at_mpi_gossip_adopt(w->gossip, params, mail->version, fail));
+    } else if (mail->version != AT_VERSION_NONE) {
         into->version = mail->version;
         into->base = mail->base;
         into->rows = mail->rows;

@@ -1,5 +1,5 @@
-/* What a worker sends to its hub while it computes, over an MPI that is simulated here: this
- * program defines what mpi_comm.h declares. */
+/* What a worker sends to its hub while it computes, and what it accepts from it, over an MPI that
+ * is simulated here: this program defines what mpi_comm.h declares. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,6 +25,8 @@ struct at_mpi_calls {
     bool         is_open[CALLS_MAX];
     sent_message sent[SENT_MAX];
     uint32_t     count;
+    at_mpi_done  mail; /* the next message of the hub, if `has_mail` */
+    bool         has_mail;
     at_fail      fail;
 };
 
@@ -43,7 +45,7 @@ at_err at_mpi_calls_check(const at_mpi_calls *calls, at_fail *fail)
 void at_mpi_send(at_mpi_calls *calls, uint32_t call, const void *bytes, size_t units, uint32_t rank,
                  at_mpi_tag tag)
 {
-    assert_int_equal(rank, 0);
+    assert_true(rank == 0 || tag == AT_MPI_TAG_VECTOR);
     assert_true(units >= 1);
     assert_false(calls->is_open[call]);
     calls->is_open[call] = true;
@@ -75,9 +77,11 @@ void at_mpi_cancel(at_mpi_calls *calls, uint32_t call)
 
 uint32_t at_mpi_poll(at_mpi_calls *calls, const at_mpi_done **done)
 {
-    (void)calls;
-    *done = NULL;
-    return 0;
+    bool has = calls->has_mail;
+    calls->has_mail = false;
+    calls->is_open[AT_MPI_CALL_MAIL] = calls->is_open[AT_MPI_CALL_MAIL] && !has;
+    *done = &calls->mail;
+    return has;
 }
 
 /* ---- tests --------------------------------------------------------------------------------- */
@@ -191,11 +195,115 @@ static void a_round_that_is_abandoned_has_short_parts(void **state)
     stand_up(&f);
 }
 
+/* ---- what the hub says ----------------------------------------------------------------------- */
+
+/* A seat for a small model, with this strategy. */
+static void sit_down_under(fixture *f, const char *strategy)
+{
+    at_fail         fail = {0};
+    at_plan_options o = {.strategy = strategy, .workers = 3, .batch = 8, .time_limit = "auto"};
+    *f = (fixture){.task = {.params = 4, .trained = 4}};
+    if (at_plan_resolve(&o, &f->plan, &fail)) fail_msg("%s", fail.text);
+    f->learning.optim = at_optim_find("sgd");
+    f->learning.trained = f->task.params;
+    if (at_schedule_parse("const", 0.1, 100, 0, &f->learning.rate[0].schedule, &fail))
+        fail_msg("%s", fail.text);
+    f->context = (at_world_context){.plan = &f->plan, .task = &f->task, .learning = &f->learning};
+    at_mpi_transport *w = &f->worker;
+    *w = (at_mpi_transport){.context = &f->context, .id = 1, .slots = 1, .buffers = 2};
+    w->open = w->fresh = w->aside = w->installed = AT_MPI_NO_BUFFER;
+    w->params_version = AT_VERSION_NONE;
+    if (at_packings_init(&w->packings, &f->context, &fail)) fail_msg("%s", fail.text);
+    if (at_mpi_gossip_new(&f->context, 1, &w->gossip, &fail)) fail_msg("%s", fail.text);
+    w->mail_size = 1024;
+    for (int i = 0; i < w->buffers; i++) w->buffer[i].bytes = aligned_alloc(64, w->mail_size);
+    w->report[0] = aligned_alloc(64, 1024);
+    w->calls = at_mpi_calls_new(AT_MPI_CALL_PART);
+    memset(w->report[0], 0, 1024);
+    at_mpi_transport_poll(w); /* it listens */
+}
+
+static void stand_up_under(fixture *f)
+{
+    for (int i = 0; i < f->worker.buffers; i++) free(f->worker.buffer[i].bytes);
+    at_mpi_gossip_free(f->worker.gossip);
+    stand_up(f);
+}
+
+/* The worker receives the first `size` bytes of its open buffer; why it gives up, or "". */
+static const char *receive_mail(fixture *f, size_t size)
+{
+    f->worker.calls->mail =
+        (at_mpi_done){.call = AT_MPI_CALL_MAIL, .units = size / AT_MESSAGE_UNIT};
+    f->worker.calls->has_mail = true;
+    at_mpi_transport_poll(&f->worker);
+    return f->worker.fail.err ? f->worker.fail.text : "";
+}
+
+/* The same with parameters of that version and, if it has a worker, an order. */
+static const char *receive_work(fixture *f, uint64_t version, at_order_message order)
+{
+    unsigned char *bytes = f->worker.buffer[f->worker.open].bytes;
+    size_t         size = AT_HUB_MESSAGE_HEAD + f->worker.packings.params.size;
+    memset(bytes, 0, f->worker.mail_size);
+    at_hub_message_write(bytes, &(at_hub_message){.kind = AT_HUB_MESSAGE_WORK,
+                                                  .version = version,
+                                                  .base = AT_VERSION_NONE});
+    if (order.worker > 0) at_order_message_write(bytes + size, &order);
+    return receive_mail(f, size + (order.worker > 0 ? AT_ORDER_MESSAGE : 0));
+}
+
+static const at_order_message no_order = {0};
+
+static void a_worker_with_one_place_for_gradients_makes_no_rounds_of_its_own(void **state)
+{
+    (void)state;
+    fixture          f;
+    at_order_message order = {.worker = 1, .order = {.samples_max = 8, .time_limit = AT_NEVER}};
+    sit_down_under(&f, "fmb");
+    order.order.position = AT_POSITION_OWN;
+    assert_string_equal(receive_work(&f, 0, order), "");
+    order.order.again = true;
+    assert_non_null(strstr(receive_work(&f, 1, order), "malformed"));
+    assert_true(f.worker.leaves);
+    stand_up_under(&f);
+}
+
+static void gossip_refuses_parameters_that_are_older_than_its_own(void **state)
+{
+    (void)state;
+    fixture f;
+    sit_down_under(&f, "fmb-gossip:ring,1");
+    assert_string_equal(receive_work(&f, 5, no_order), "");
+    assert_string_equal(receive_work(&f, 5, no_order), "");
+    assert_non_null(strstr(receive_work(&f, 4, no_order), "older than those before"));
+    assert_int_equal(at_mpi_gossip_version(f.worker.gossip), 5);
+    stand_up_under(&f);
+}
+
+static void gossip_refuses_parameters_while_it_averages(void **state)
+{
+    (void)state;
+    fixture        f;
+    const bool     present[3] = {true, true, true};
+    at_hub_message mix = {.kind = AT_HUB_MESSAGE_MIX, .version = 6, .used = 8, .lr_factor = 1};
+    sit_down_under(&f, "fmb-gossip:ring,1");
+    assert_string_equal(receive_work(&f, 5, no_order), "");
+    at_mix_message_write(f.worker.buffer[f.worker.open].bytes, &mix, present, 3);
+    assert_string_equal(receive_mail(&f, at_mix_message_size(3)), "");
+    assert_true(at_mpi_gossip_averages(f.worker.gossip)); /* its neighbors say nothing */
+    assert_non_null(strstr(receive_work(&f, 7, no_order), "while this worker averages"));
+    stand_up_under(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_sent_as_soon_as_they_are_final_and_the_rest_with_the_report),
         cmocka_unit_test(a_round_that_is_abandoned_has_short_parts),
+        cmocka_unit_test(a_worker_with_one_place_for_gradients_makes_no_rounds_of_its_own),
+        cmocka_unit_test(gossip_refuses_parameters_that_are_older_than_its_own),
+        cmocka_unit_test(gossip_refuses_parameters_while_it_averages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
