@@ -455,6 +455,7 @@ at_err at_report_message_check(const at_report_message *message, const at_report
            0);
     reject(&c, !empty && work->version > bounds->version, "parameters that do not exist, version",
            work->version);
+    reject(&c, report->again && !bounds->again, "a round without an order, after", work->round);
     reject(&c, message->drawn < bounds->drawn + work->samples, "fewer samples drawn than reported",
            message->drawn);
     reject(&c, message->floats > most || (!bounds->sparse && message->floats < most),

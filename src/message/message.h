@@ -264,6 +264,7 @@ typedef struct at_report_bounds {
     uint64_t floats;      /* units of a gradient */
     bool     sparse;      /* it may also have fewer */
     bool     ends;        /* the run ends: a round may have been cut before its first sample */
+    bool     again;       /* workers may start rounds by themselves */
 } at_report_bounds;
 
 /* Checks a report against what it can be. */

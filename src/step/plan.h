@@ -193,6 +193,12 @@ static inline bool at_plan_reads_in_place(const at_plan *plan)
     return at_plan_waits_for_all(plan) && (!plan->then || at_plan_waits_for_all(plan->then));
 }
 
+/* Workers may start rounds without another order. */
+static inline bool at_plan_self_starts(const at_plan *plan)
+{
+    return plan->release->self_starting || (plan->then && plan->then->release->self_starting);
+}
+
 /* Gradients are kept until the step closes and summed in worker order, so that the bits do not
  * depend on the order of arrival. Otherwise each is added when it arrives. */
 static inline bool at_plan_sums_in_order(const at_plan *plan)

@@ -205,7 +205,8 @@ static bool check_reports(at_mpi_replica *r)
                                          .version = hub->version,
                                          .samples_max = at_plan_samples_max(r->context->plan),
                                          .drawn = member->used + member->dropped,
-                                         .ends = r->stopping || hub->end != AT_END_RUNNING};
+                                         .ends = r->stopping || hub->end != AT_END_RUNNING,
+                                         .again = at_plan_self_starts(r->context->plan)};
         at_fail                fail;
         if (!at_report_message_check(&turn->report, &bounds, &fail)) continue;
         at_mpi_ranks_blame(&r->ranks, at_mpi_replica_rank(r, i), &fail);

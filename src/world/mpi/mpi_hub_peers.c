@@ -139,7 +139,8 @@ static at_err read_report(const at_mpi_hub *h, at_node worker, size_t units,
                                      .floats =
                                          h->gossip.calls ? 0 : packing->size / AT_MESSAGE_UNIT,
                                      .sparse = task->sparse,
-                                     .ends = hub->end != AT_END_RUNNING};
+                                     .ends = hub->end != AT_END_RUNNING,
+                                     .again = at_plan_self_starts(h->context->plan)};
     assert(worker >= 1 && worker <= h->workers);
     assert(!peer->has_report);
     if (h->parts.count > 0 && units > AT_REPORT_MESSAGE_HEAD / AT_MESSAGE_UNIT)

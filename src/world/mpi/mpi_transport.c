@@ -111,7 +111,8 @@ static at_err read_orders(at_mpi_transport *w, const unsigned char *at, const un
             continue;
         }
         AT_TRY(at_order_message_check(&order, samples_max, version, fail));
-        if (order.order.again && w->slots == 1) /* its gradient would still be on the way */
+        /* Its gradient would still be on the way. */
+        if (order.order.again && !at_plan_self_starts(w->context->plan))
             return at_fail_set(fail, AT_ERR_FORMAT, "use the same anytime on all machines",
                                "its message is malformed: rounds without an end in this run");
         w->order = order.order;

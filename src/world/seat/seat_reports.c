@@ -76,7 +76,8 @@ static bool check_report(at_seat_world *w, at_node id, const at_report *report, 
                                    ours ? at_plan_samples_max(w->context->plan) : INT32_MAX,
                                 .drawn = member->used + member->dropped,
                                 .floats = w->floats,
-                                .ends = hub->end != AT_END_RUNNING};
+                                .ends = hub->end != AT_END_RUNNING,
+                                .again = at_plan_self_starts(w->context->plan)};
     return at_report_message_check(&message, &bounds, fail) == AT_OK;
 }
 

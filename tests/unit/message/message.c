@@ -470,6 +470,7 @@ static void a_report_must_fit_the_run(void **state)
     at_report_message good = good_report(), bad;
     assert_int_equal(at_report_message_check(&good, &bounds, &fail), AT_OK);
     assert_refused((bad = good, bad.report.incarnation = 1, &bad), "incarnation");
+    assert_refused((bad = good, bad.report.again = true, &bad), "without an order");
     assert_refused((bad = good, bad.report.sequence = 6, &bad), "sequence");
     assert_refused((bad = good, bad.report.work.samples = 33, &bad), "samples");
     assert_refused((bad = good, bad.report.work.samples = 0, bad.floats = 0, &bad), "no samples");

@@ -289,7 +289,8 @@ static inline bool is_in_order(world *s, peer *from, const at_report_message *me
                                    s->plan.own_batches ? INT32_MAX : at_plan_samples_max(&s->plan),
                                .drawn = from->counted,
                                .floats = PARAMS,
-                               .ends = hub->end != AT_END_RUNNING};
+                               .ends = hub->end != AT_END_RUNNING,
+                               .again = at_plan_self_starts(&s->plan)};
     bool             next = message->report.sequence == from->sequence + 1;
     if (!s->streams && !next) return message->report.sequence > from->sequence;
     if (at_report_message_check(message, &bounds, &fail)) fail_msg("%s", fail.text);
