@@ -407,19 +407,26 @@ static at_err average(at_mpi_gossip *g, at_fail *fail)
 
 /* ---- polling --------------------------------------------------------------------------------- */
 
-/* A neighbor whose message cannot be read, or whose connection fails, is not waited for. The hub
- * finds out by itself whether it lives. */
-static void end_call(at_mpi_gossip *g, const at_mpi_done *done)
+/* A neighbor that sends nonsense would wait for this worker if that went on without it, and others
+ * for both. */
+static at_err read_vector(const at_mpi_gossip *g, link *from, size_t units, at_fail *fail)
+{
+    const at_vector_message expected = {
+        .version = g->step.step, .round = g->round, .floats = g->params};
+    if (!at_vector_message_read(from->inbox, units * AT_MESSAGE_UNIT, &expected, &from->head, fail))
+        return AT_OK;
+    return at_fail_wrap(fail, "worker %u", from->node + 1);
+}
+
+/* A neighbor whose connection fails is not waited for. The hub finds out by itself whether it
+ * lives. */
+static at_err end_call(at_mpi_gossip *g, const at_mpi_done *done, at_fail *fail)
 {
     link    *one = &g->link[done->call / LINK_CALLS];
     uint32_t which = done->call % LINK_CALLS;
-    at_fail  fail;
     bool     failed = done->error != 0;
     if (which == CALL_RECEIVE) {
-        const at_vector_message expected = {
-            .version = g->step.step, .round = g->round, .floats = g->params};
-        failed = failed || at_vector_message_read(one->inbox, done->units * AT_MESSAGE_UNIT,
-                                                  &expected, &one->head, &fail);
+        if (!failed) AT_TRY(read_vector(g, one, done->units, fail));
         one->arrived = !failed;
     } else if (one->sent[which]) {
         assert(one->sent[which]->users >= 1);
@@ -427,6 +434,7 @@ static void end_call(at_mpi_gossip *g, const at_mpi_done *done)
         one->sent[which] = NULL;
     }
     if (failed) lose(g, one);
+    return AT_OK;
 }
 
 at_err at_mpi_gossip_poll(at_mpi_gossip *g, bool *news, at_fail *fail)
@@ -435,7 +443,7 @@ at_err at_mpi_gossip_poll(at_mpi_gossip *g, bool *news, at_fail *fail)
     uint64_t           before = g->version;
     uint32_t           count = at_mpi_poll(g->calls, &done);
     for (uint32_t i = 0; i < count; i++)
-        if (done[i].call != call_hub(g)) end_call(g, &done[i]);
+        if (done[i].call != call_hub(g)) AT_TRY(end_call(g, &done[i], fail));
     AT_TRY(average(g, fail));
     reply(g);
     *news = g->version != before;

@@ -25,15 +25,19 @@ struct at_mpi_calls {
     bool         is_open[CALLS_MAX];
     sent_message sent[SENT_MAX];
     uint32_t     count;
-    at_mpi_done  mail; /* the next message of the hub, if `has_mail` */
+    at_mpi_done  mail; /* the next message to this rank, if `has_mail` */
     bool         has_mail;
+    void        *inbox; /* where the last receive puts its message */
     at_fail      fail;
 };
+
+static at_mpi_calls *last_calls;
 
 at_mpi_calls *at_mpi_calls_new(uint32_t count)
 {
     assert_true(count <= CALLS_MAX);
-    return calloc(1, sizeof(at_mpi_calls));
+    last_calls = calloc(1, sizeof(at_mpi_calls));
+    return last_calls;
 }
 
 at_err at_mpi_calls_check(const at_mpi_calls *calls, at_fail *fail)
@@ -57,11 +61,11 @@ void at_mpi_send(at_mpi_calls *calls, uint32_t call, const void *bytes, size_t u
 void at_mpi_receive(at_mpi_calls *calls, uint32_t call, void *bytes, size_t units, uint32_t rank,
                     at_mpi_tag tag)
 {
-    (void)bytes;
     (void)units;
     (void)rank;
     (void)tag;
     calls->is_open[call] = true;
+    calls->inbox = bytes;
 }
 
 bool at_mpi_is_open(const at_mpi_calls *calls, uint32_t call)
@@ -79,7 +83,7 @@ uint32_t at_mpi_poll(at_mpi_calls *calls, const at_mpi_done **done)
 {
     bool has = calls->has_mail;
     calls->has_mail = false;
-    calls->is_open[AT_MPI_CALL_MAIL] = calls->is_open[AT_MPI_CALL_MAIL] && !has;
+    if (has) calls->is_open[calls->mail.call] = false;
     *done = &calls->mail;
     return has;
 }
@@ -92,6 +96,7 @@ typedef struct fixture {
     at_learning      learning;
     at_world_context context;
     at_mpi_transport worker;
+    at_mpi_calls    *neighbors; /* calls of its gossip */
     at_transport     transport;
 } fixture;
 
@@ -215,6 +220,7 @@ static void sit_down_under(fixture *f, const char *strategy)
     w->params_version = AT_VERSION_NONE;
     if (at_packings_init(&w->packings, &f->context, &fail)) fail_msg("%s", fail.text);
     if (at_mpi_gossip_new(&f->context, 1, &w->gossip, &fail)) fail_msg("%s", fail.text);
+    f->neighbors = last_calls;
     w->mail_size = 1024;
     for (int i = 0; i < w->buffers; i++) w->buffer[i].bytes = aligned_alloc(64, w->mail_size);
     w->report[0] = aligned_alloc(64, 1024);
@@ -281,17 +287,42 @@ static void gossip_refuses_parameters_that_are_older_than_its_own(void **state)
     stand_up_under(&f);
 }
 
+/* A worker that waits for the vectors of two neighbors. */
+static void sit_down_to_average(fixture *f)
+{
+    const bool     present[3] = {true, true, true};
+    at_hub_message mix = {.kind = AT_HUB_MESSAGE_MIX, .version = 6, .used = 8, .lr_factor = 1};
+    sit_down_under(f, "fmb-gossip:ring,1");
+    assert_string_equal(receive_work(f, 5, no_order), "");
+    at_mix_message_write(f->worker.buffer[f->worker.open].bytes, &mix, present, 3);
+    assert_string_equal(receive_mail(f, at_mix_message_size(3)), "");
+    assert_true(at_mpi_gossip_averages(f->worker.gossip));
+}
+
+static void gossip_does_not_go_on_with_a_neighbor_that_sends_nonsense(void **state)
+{
+    (void)state;
+    enum { RECEIVES_FROM_SECOND = 5 };
+    fixture f;
+    size_t  size = AT_VECTOR_MESSAGE_HEAD + 4 * sizeof(float);
+    sit_down_to_average(&f);
+    at_vector_message_write(f.neighbors->inbox,
+                            &(at_vector_message){.version = 7, .round = 1, .floats = 4});
+    f.neighbors->mail =
+        (at_mpi_done){.call = RECEIVES_FROM_SECOND, .units = size / AT_MESSAGE_UNIT};
+    f.neighbors->has_mail = true;
+    at_mpi_transport_poll(&f.worker);
+    assert_non_null(strstr(f.worker.fail.text, "worker 3"));
+    assert_non_null(strstr(f.worker.fail.text, "a vector of another step (7)"));
+    assert_true(f.worker.leaves);
+    stand_up_under(&f);
+}
+
 static void gossip_refuses_parameters_while_it_averages(void **state)
 {
     (void)state;
-    fixture        f;
-    const bool     present[3] = {true, true, true};
-    at_hub_message mix = {.kind = AT_HUB_MESSAGE_MIX, .version = 6, .used = 8, .lr_factor = 1};
-    sit_down_under(&f, "fmb-gossip:ring,1");
-    assert_string_equal(receive_work(&f, 5, no_order), "");
-    at_mix_message_write(f.worker.buffer[f.worker.open].bytes, &mix, present, 3);
-    assert_string_equal(receive_mail(&f, at_mix_message_size(3)), "");
-    assert_true(at_mpi_gossip_averages(f.worker.gossip)); /* its neighbors say nothing */
+    fixture f;
+    sit_down_to_average(&f);
     assert_non_null(strstr(receive_work(&f, 7, no_order), "while this worker averages"));
     stand_up_under(&f);
 }
@@ -304,6 +335,7 @@ int main(void)
         cmocka_unit_test(a_worker_with_one_place_for_gradients_makes_no_rounds_of_its_own),
         cmocka_unit_test(gossip_refuses_parameters_that_are_older_than_its_own),
         cmocka_unit_test(gossip_refuses_parameters_while_it_averages),
+        cmocka_unit_test(gossip_does_not_go_on_with_a_neighbor_that_sends_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
