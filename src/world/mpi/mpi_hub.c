@@ -376,7 +376,7 @@ static bool has_welcomed_all(at_mpi_hub *h)
     bool all = true;
     at_mpi_hub_check_start(h);
     at_mpi_calls_check(h->calls, &h->refusal);
-    for (uint32_t i = 1; i <= h->workers; i++) {
+    for (uint32_t i = 1; i <= h->workers && !h->refusal.err; i++) {
         at_mpi_peer *peer = &h->peer[i - 1];
         assert(peer->state == AT_MPI_LOADING);
         if (!peer->is_welcome) {
