@@ -25,6 +25,12 @@ if(ANYTIME_SANITIZE)
   target_compile_options(flags INTERFACE
     -fsanitize=${ANYTIME_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(flags INTERFACE -fsanitize=${ANYTIME_SANITIZE})
+  foreach(kind ADDRESS THREAD) # as gcc says it; tests ask for it
+    string(TOLOWER ${kind} lower)
+    if(ANYTIME_SANITIZE MATCHES ${lower} AND CMAKE_C_COMPILER_ID MATCHES Clang)
+      target_compile_definitions(flags INTERFACE __SANITIZE_${kind}__=1)
+    endif()
+  endforeach()
   if(ANYTIME_SANITIZE MATCHES thread AND CMAKE_C_COMPILER_ID STREQUAL GNU)
     # TSan ignores fences. Ours order memory between processes, which it does not track anyway.
     target_compile_options(flags INTERFACE -Wno-tsan)
