@@ -14,7 +14,7 @@
 #include "learn/sparse/sparse.h"
 
 enum {
-    SEEDS = 2000,
+    SEEDS = 4000,
     EVENTS_MAX =
         1 << 20, /* more mean that the run goes in circles: short rounds fill a long lease */
     MEMORY_MAX = 64 << 20,
