@@ -300,9 +300,9 @@ void at_seat_evaluated(at_seat *seat, uint64_t version, double accuracy, double 
 void at_seat_aside(at_seat *seat, int begins);
 
 /* Named tensors that the hub keeps for the seats: integer buffers, the state of an optimizer. The
- * hub has one value per name, the last put by the first seat. Checkpoints hold as many bytes as
- * four vectors of parameters and 32 MB; who puts more than four times that is disconnected. 0, or
- * -1 when the hub is gone or the name or the size is impossible. */
+ * hub has one value per name, the last put by the first seat. A checkpoint can hold four times the
+ * size of the parameters plus 32 MB of them; a program that puts more than four times as much is
+ * disconnected. 0, or -1 when the hub is gone or the name or the size is impossible. */
 int at_seat_state_put(at_seat *seat, const char *name, const float *values, uint64_t count);
 
 /* Copies at most `max` floats of a named tensor; returns its size, or -1: there is none. */

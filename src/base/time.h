@@ -25,7 +25,7 @@ static inline double at_seconds(at_ns ns)
 
 /* How much one turn of a wait counts: at most a second, so that time in which all processes were
  * stopped (Ctrl-Z) does not. */
-static inline at_ns at_turn(at_ns before, at_ns now)
+static inline at_ns at_waited(at_ns before, at_ns now)
 {
     return now - before < AT_SEC(1) ? now - before : AT_SEC(1);
 }

@@ -326,7 +326,7 @@ bool at_evaluator_wait(at_evaluator *e, at_evaluation *evaluation)
         at_evaluator_poll(e, now);
         if (at_evaluator_pid(e) == 0 && e->restart_at == AT_NEVER) return false;
         uint64_t beats_now = atomic_load(&e->shared->beats);
-        silent = beats_now != beats ? 0 : silent + at_turn(before, now);
+        silent = beats_now != beats ? 0 : silent + at_waited(before, now);
         beats = beats_now;
         if (silent >= STUCK_AFTER) return false;
         if (atomic_load(&e->shared->answered) != e->taken) continue;

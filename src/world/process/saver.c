@@ -277,7 +277,7 @@ static void await(at_saver *s)
         uint32_t heard = at_bell_heard(&s->shared->done_bell);
         at_ns    before = now;
         now = at_clock_now();
-        waited += at_turn(before, now);
+        waited += at_waited(before, now);
         revive(s);
         if (!is_busy(s) || at_supervisor_failures(s->process, 0) - failures >= FAILURES_MAX) break;
         if (waited >= AT_SEC(2) && !said) say_waiting(s, patience - waited);

@@ -111,22 +111,29 @@ static void a_line_may_be_larger_than_memory(void **state)
 }
 #endif
 
+/* A run that has an event log. */
+static void begin_logged(script *run)
+{
+    at_sink sink;
+    at_fail fail;
+    script_begin(run, 1);
+    run->plan.outer = at_outer_rules;
+    assert_int_equal(at_sink_eventlog(&run->info, &sink, &fail), AT_OK);
+    at_recorder_add(&run->recorder, sink);
+    script_start(run);
+}
+
 /* Two starts failed after the checkpoint; of the first one's log not even the head is whole. */
 static void parts_behind_a_torn_one_are_removed(void **state)
 {
     (void)state;
     script         run;
-    at_sink        sink;
     at_fail        fail;
     struct stat    about;
     unsigned char *bytes;
     size_t         size;
     bool           gap;
-    script_begin(&run, 1);
-    run.plan.outer = at_outer_rules;
-    assert_int_equal(at_sink_eventlog(&run.info, &sink, &fail), AT_OK);
-    at_recorder_add(&run.recorder, sink);
-    script_start(&run);
+    begin_logged(&run);
     script_action(&run, (at_action){.kind = AT_ACT_SAVE}, (at_record){0});
     script_close(&run);
     assert_int_equal(at_file_read(path_of(&run, "events.bin"), 1 << 20, &bytes, &size, &fail),
@@ -150,16 +157,11 @@ static void the_same_step_may_have_been_saved_again(void **state)
 {
     (void)state;
     script      run;
-    at_sink     sink;
     at_fail     fail;
     struct stat about;
     off_t       size[2];
     bool        gap;
-    script_begin(&run, 1);
-    run.plan.outer = at_outer_rules;
-    assert_int_equal(at_sink_eventlog(&run.info, &sink, &fail), AT_OK);
-    at_recorder_add(&run.recorder, sink);
-    script_start(&run);
+    begin_logged(&run);
     for (int i = 0; i < 3; i++) {
         run.at = AT_SEC(1 + i);
         script_action(&run, (at_action){.kind = AT_ACT_SAVE}, (at_record){0});
@@ -191,7 +193,6 @@ static void a_log_that_cannot_be_read_is_an_error(void **state)
 {
     (void)state;
     script      run;
-    at_sink     sink;
     at_fail     fail = {0};
     struct stat before, after;
     bool        gap;
@@ -199,11 +200,7 @@ static void a_log_that_cannot_be_read_is_an_error(void **state)
     at_disk_ops ops = at_disk_posix;
     ops.read = read_first_block;
     memset(text, 'x', sizeof text - 1);
-    script_begin(&run, 1);
-    run.plan.outer = at_outer_rules;
-    assert_int_equal(at_sink_eventlog(&run.info, &sink, &fail), AT_OK);
-    at_recorder_add(&run.recorder, sink);
-    script_start(&run);
+    begin_logged(&run);
     for (int i = 0; i < 200; i++)
         at_recorder_put(&run.recorder, &(at_record){.kind = AT_REC_TEXT, .text = text});
     script_action(&run, (at_action){.kind = AT_ACT_SAVE}, (at_record){0});
